@@ -1,0 +1,154 @@
+"""The vocabulary between credit parts: levels, folds, preferences, auxiliary losses and the `Credit` they end in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creditlab.rollouts import Rows
+
+if TYPE_CHECKING:
+    import torch
+
+Scope = Literal["group", "update"]
+"""`group`: an unrelated group changes nothing; `update`: a statistic of the whole update is used."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One level of a match ladder: an id per state [S], equal where two states may be compared."""
+
+    name: str
+    ids: NDArray[np.int64]
+    """Dense, and never shared between task groups."""
+    resolution: float = 1.0
+    """Resolution weight q of MCGPO."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One assignment of trajectories [M] to roles: whose decisions are judged, whose outcomes are evidence."""
+
+    candidate: NDArray[np.bool_]
+    evidence: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Ordered pairs of decisions, winner before loser, with the comparison that ordered them [K]."""
+
+    winner: NDArray[np.int64]
+    """Row indices."""
+    loser: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    """Confidence c of each pair."""
+    level: NDArray[np.int64]
+    contrast: NDArray[np.float64]
+    """|Δu| in [0, 1]."""
+    support: NDArray[np.int64]
+    """n*, the smaller number of evidence records of the two actions."""
+
+    def __len__(self) -> int:
+        return len(self.winner)
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """Winner and loser rows side by side [K, 2]."""
+        return np.stack([self.winner, self.loser], axis=1) if len(self) else np.zeros((0, 2), np.int64)
+
+
+class LossView(Protocol):
+    """What an auxiliary loss sees of one micro-batch: B sequences of at most L response tokens."""
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Row index of every sequence [B]."""
+
+    @property
+    def logp(self) -> torch.Tensor:
+        """Log-probabilities under the policy being trained [B, L], 0 where masked."""
+
+    @property
+    def old_logp(self) -> torch.Tensor:
+        """Log-probabilities recorded at sampling time [B, L], 0 where masked."""
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """Marks the response tokens [B, L]."""
+
+    @property
+    def step_rows(self) -> int:
+        """Decision rows |B| of the whole optimizer step, over all micro-batches and ranks."""
+
+
+@runtime_checkable
+class AuxiliaryLoss(Protocol):
+    """A loss beside the policy loss; its values over the micro-batches of one optimizer step add up to the step's loss."""
+
+    @property
+    def name(self) -> str:
+        """Prefix of its metrics."""
+
+    @property
+    def weight(self) -> float:
+        """Coefficient λ; with 0 the loss is neither computed nor are its rows placed together."""
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """Rows to be placed in one micro-batch [K, 2]; empty when the loss has no pairs."""
+
+    def __call__(self, view: LossView) -> torch.Tensor:
+        """The share of this micro-batch, over denominators of the whole optimizer step."""
+
+
+@dataclass(frozen=True)
+class Credit:
+    """What a method says about one update."""
+
+    advantages: NDArray[np.float64]
+    """One per decision [N], in the order of the rows."""
+    auxiliary: tuple[AuxiliaryLoss, ...] = ()
+    diagnostics: Mapping[str, float] = field(default_factory=dict)
+    """Scalars to track, without the `credit/` prefix."""
+
+
+class Method(Protocol):
+    """A credit method: rows in, credit out."""
+
+    def __call__(self, rows: Rows) -> Credit: ...
+
+
+class MatchRule(Protocol):
+    """Which decisions may be compared: a ladder of levels, most specific first."""
+
+    def levels(self, rows: Rows) -> tuple[Level, ...]: ...
+
+
+class Fold(Protocol):
+    """Whose outcomes may be evidence for whose decisions."""
+
+    def splits(self, rows: Rows) -> tuple[Split, ...]: ...
+
+
+class PairWeighting(Protocol):
+    """How much a preference counts."""
+
+    def pair(
+        self, contrast: NDArray[np.float64], support: NDArray[np.int64], resolution: NDArray[np.float64]
+    ) -> NDArray[np.float64]: ...
+
+
+class Auxiliary(Protocol):
+    """Builds an auxiliary loss from the rows of an update."""
+
+    def __call__(self, rows: Rows) -> tuple[AuxiliaryLoss, Mapping[str, float]]: ...
+
+
+class Shaping(Protocol):
+    """Reward shaping before credit: a new reward per decision [N]."""
+
+    def __call__(self, rows: Rows) -> NDArray[np.float64]: ...

@@ -1,0 +1,95 @@
+"""What an environment offers to the rollout core; a third environment needs only this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from creditlab.rollouts import Transition
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task item, stable across updates and machines."""
+
+    id: str
+    family: str
+    goal: str
+    """The instruction, as the policy reads it."""
+    payload: Any = field(repr=False, compare=False, default=None)
+    """Whatever the environment needs to start an episode."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A frozen list of evaluation episodes: the same on every machine."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    seeds: tuple[int, ...]
+    """One sampling seed per episode, beside its task."""
+    hash: str
+    """SHA-256 over the tasks' contents, their order and the seeds."""
+
+
+class Episode(Protocol):
+    """One running episode. Not shared between threads."""
+
+    @property
+    def task(self) -> Task: ...
+
+    def start(self) -> Transition:
+        """The first state; reward 0."""
+
+    def step(self, action: str) -> Transition:
+        """Plays one action; anything inadmissible changes nothing and is reported as not effective."""
+
+    def snapshot(self) -> Any:
+        """An opaque copy of the whole state, valid for episodes of the same task."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Continues from a snapshot."""
+
+
+class Expert(Protocol):
+    """A policy that solves episodes, for warm starts and to check solvability."""
+
+    def act(self, episode: Any) -> str:
+        """The next command in the episode's present state."""
+
+
+class Environment(Protocol):
+    """A family of tasks; implemented as a component of the axis `env`."""
+
+    horizon: int
+    """Largest number of decisions in an episode."""
+
+    @property
+    def role(self) -> str:
+        """One sentence that tells the policy who it is, for the full prompt layout."""
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """Fixed phrases of its texts, single tokens of the tiny model's tokenizer."""
+
+    def train_tasks(self) -> Sequence[Task]:
+        """The training tasks, in a fixed order (generated lazily where they are many)."""
+
+    def panel(self, episodes: int, seed: int) -> Panel:
+        """Held-out tasks for evaluation, disjoint from the training tasks."""
+
+    def episode(self, task: Task) -> Episode: ...
+
+    def expert(self, task: Task, rng: np.random.Generator) -> Expert: ...
+
+    def slip(self, episode: Any, rng: np.random.Generator) -> str:
+        """A plausible but inadmissible command, executed now and then while the warm start's demonstrations are made."""
+
+    def vocabulary(self) -> Iterable[str]:
+        """Texts that together hold every word the environment can print or accept."""
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for the run's manifest (version, source of the tasks, counts, hashes)."""

@@ -1,0 +1,103 @@
+"""The contract with plug-ins: the first file a plug-in author reads.
+
+A plug-in is a module named by an entry point in the group `creditlab`. It implements one or more of the hooks below with
+`@hookimpl`. A component is a frozen dataclass: its fields are its hyper-parameters, every field has a default and a
+docstring, and class variables say where it stands:
+
+* `axis` and `name`: the config group and the name in it (`method=grpo`);
+* `axes`: the axes it uses, each with its default part (`{"match": "graph_state"}`);
+* `parts`: nested components, name to (axis, name) (`{"task": ("method", "graphgpo")}`);
+* `calls`: per axis, the capabilities it needs of that part (`{"weighting": ("pair",)}`);
+* `needs`: what the rollouts must provide (`group`, `rubric`); `scope`: `group` or `update`.
+
+Built parts arrive as fields declared with `part()`; they are no hyper-parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import pluggy
+
+from creditlab.credit.types import (
+    Auxiliary,
+    AuxiliaryLoss,
+    Credit,
+    Fold,
+    Level,
+    LossView,
+    MatchRule,
+    Method,
+    PairWeighting,
+    Preferences,
+    Scope,
+    Shaping,
+    Split,
+)
+from creditlab.rollouts import GOAL, Rows
+
+PROJECT = "creditlab"
+AXES = ("match", "fold", "weighting")
+"""The axes a method may use; each is a config group at the top level."""
+GROUPS = ("env", "aux", "shaping", *AXES, "method")
+"""Every config group that components fill."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+_PART = "creditlab.part"
+
+
+def part() -> Any:  # a dataclass field, of whatever type the annotation gives it
+    """Declares a field that the builder fills with a built part (an axis, or an entry of `parts`)."""
+    return dataclasses.field(default=None, kw_only=True, repr=False, metadata={_PART: True})
+
+
+def is_part(field: dataclasses.Field[Any]) -> bool:
+    """Whether a field was declared with `part()`."""
+    return bool(field.metadata.get(_PART))
+
+
+@hookspec
+def creditlab_components() -> Iterable[type]:  # type: ignore[empty-body]
+    """The component classes of this plug-in."""
+
+
+@hookspec
+def creditlab_config() -> Iterable[str]:  # type: ignore[empty-body]
+    """Hydra search paths of this plug-in's own configuration files, such as `pkg://my_package.conf`."""
+
+
+@hookspec
+def creditlab_listeners(run: Any) -> Iterable[Any]:  # type: ignore[empty-body]
+    """Listeners to the events of a run (`creditlab.tracking.Listener`); `run` describes it (`creditlab.tracking.Run`)."""
+
+
+__all__ = [
+    "AXES",
+    "GOAL",
+    "GROUPS",
+    "Auxiliary",
+    "AuxiliaryLoss",
+    "Credit",
+    "Fold",
+    "Level",
+    "LossView",
+    "MatchRule",
+    "Method",
+    "PairWeighting",
+    "Preferences",
+    "Rows",
+    "Scope",
+    "Shaping",
+    "Split",
+    "creditlab_components",
+    "creditlab_config",
+    "creditlab_listeners",
+    "hookimpl",
+    "hookspec",
+    "is_part",
+    "part",
+]
