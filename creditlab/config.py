@@ -1,0 +1,196 @@
+"""Composition with Hydra and validation with pydantic: from the command line to built components, or one clear error."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from creditlab.hookspecs import AXES
+from creditlab.policy.settings import PromptSettings
+from creditlab.registry import Component, ConfigError, options_model, part_names, registry, unknown_key, validate
+from creditlab.training.settings import SECTIONS, RunSettings
+
+CHOSEN = ("env", "model", "engine", "learner", "tracking")
+"""Config groups of which every run has exactly one component, beside the method."""
+SECTION_CLASSES: dict[str, type] = {**SECTIONS, "prompt": PromptSettings}
+VOLATILE = ("resume", "overwrite", "run_root", "tracking", "name", "seed")
+"""Keys that do not change what a run computes; `training.updates` joins them, so that a run can be extended."""
+
+
+def config_dir() -> str:
+    """Folder of the shipped Hydra configuration: inside an installed package, else beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    return str(next(p for p in (package / "conf", package.parent / "conf") if p.is_dir()))
+
+
+@functools.cache
+def install_config() -> None:
+    """Gives every component its node in Hydra's config store and adds the plug-ins' own configuration folders."""
+    store = ConfigStore.instance()
+    plain = {f.name: f.default for f in fields(RunSettings) if f.name not in SECTIONS}
+    sections = {name: _defaults(cls) for name, cls in SECTION_CLASSES.items()}
+    store.store(name="settings", node={**plain, **sections})
+    for component in registry().components.values():
+        axis, name = component.axis, component.name
+        package = f"aux.{name}" if axis == "aux" else None
+        store.store(group=axis, name=name, node=_node(component), package=package)
+    Plugins.instance().register(_PluginConfigs)
+
+
+def _defaults(cls: type) -> dict[str, Any]:
+    return options_model(cls)().model_dump(mode="json")
+
+
+def _node(component: Component) -> dict[str, Any]:
+    """A component's node: its options, its nested parts, and the defaults of the axes it uses."""
+    node: dict[str, Any] = {"name": component.name, **component.defaults()}
+    if "convention" in node:
+        node["convention"] = "${convention}"
+    defaults: list[Any] = ["_self_"]
+    for key, (group, choice) in component.parts.items():
+        if group == "aux":  # inlined without axes of its own, so that it uses its owner's
+            part = registry().find(group, choice).defaults()
+            if f"{key}_weight" in node:
+                part.pop("weight", None)
+            node[key] = {"name": choice, **part}
+        else:
+            defaults.append({f"/{group}@{key}": choice})
+    own = component.axis == "aux"
+    defaults += [
+        {f"/{axis}@{axis}": choice} if own else {f"override /{axis}@_global_.{axis}": choice}
+        for axis, choice in component.axes.items()
+    ]
+    return {"defaults": defaults, **node}
+
+
+class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # hydra ships no types
+    """Adds the configuration folders that plug-ins announce through `creditlab_config`."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for paths in registry().plugins.hook.creditlab_config():
+            for path in paths:
+                search_path.append("creditlab", path)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run needs, validated and built."""
+
+    settings: RunSettings
+    prompt: PromptSettings
+    env: Any
+    model: Any
+    engine: Any
+    learner: Any
+    tracking: Any
+    method: Any
+    shaping: Any
+    aux: tuple[Any, ...]
+    choices: Mapping[str, Any]
+    """Chosen component per config group."""
+    config: Mapping[str, Any]
+    """The resolved configuration as plain data."""
+
+    @property
+    def name(self) -> str:
+        """First part of the run folder's name."""
+        return self.settings.name or f"{self.choices['method']}-{self.choices['env']}"
+
+    @property
+    def hash(self) -> str:
+        """Ten hex digits that identify what the run computes, whatever its seed, length or tracking."""
+        kept = {k: v for k, v in self.config.items() if k not in VOLATILE}
+        kept["training"] = {k: v for k, v in kept["training"].items() if k != "updates"}
+        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:10]
+
+    @property
+    def folder(self) -> Path:
+        """The run's own folder, the same on every rank and for every resumption."""
+        return Path(self.settings.run_root) / f"{self.name}-{self.hash}-s{self.settings.seed}"
+
+
+def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
+    """Validates a composed configuration and builds its components; raises ConfigError naming the key at fault."""
+    try:
+        config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(str(error).splitlines()[0]) from None
+    assert isinstance(config, dict)
+    plain: dict[str, Any] = {str(k): v for k, v in config.items()}
+    valid = [f.name for f in fields(RunSettings)] + ["prompt", *CHOSEN, "method", "shaping", "aux", *AXES]
+    for key in plain:
+        if key not in valid:
+            raise ConfigError(unknown_key(key, valid))
+    sections = {name: cls(**validate(cls, plain.get(name) or {}, name)) for name, cls in SECTION_CLASSES.items()}
+    prompt = sections.pop("prompt")
+    top = {f.name: plain[f.name] for f in fields(RunSettings) if f.name not in SECTIONS and f.name in plain}
+    settings = RunSettings(**{**validate(RunSettings, top, ""), **sections})
+    chosen = {group: registry().build(group, _chosen(plain, group)) for group in CHOSEN}
+    _check_axes(plain, choices)
+    axes = {axis: registry().build(axis, plain[axis]) for axis in AXES if plain.get(axis)}
+    method = registry().build("method", _chosen(plain, "method"), **axes)
+    aux = tuple(registry().build("aux", node, f"aux.{name}") for name, node in (plain.get("aux") or {}).items())
+    shaping = registry().build("shaping", plain["shaping"]) if plain.get("shaping") else None
+    job = Job(settings=settings, prompt=prompt, method=method, aux=aux, shaping=shaping, choices=choices, config=plain, **chosen)
+    check_job(job)
+    return job
+
+
+def _chosen(plain: Mapping[str, Any], group: str) -> Mapping[str, Any]:
+    if not plain.get(group):
+        raise ConfigError(f"{group} must be chosen; available: {', '.join(registry().names(group))}")
+    node: Mapping[str, Any] = plain[group]
+    return node
+
+
+def _check_axes(plain: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
+    """An axis the method does not use, and an auxiliary loss that the method already holds, are refused."""
+    method = registry().find("method", str(plain["method"]["name"]))
+    used = ", ".join(method.axes) or "none"
+    for axis in AXES:
+        if plain.get(axis) and axis not in method.axes:
+            raise ConfigError(f"method={method.name} does not use {axis} ({axis}={choices.get(axis)}); axes it uses: {used}")
+    held = {name for group, name in method.parts.values() if group == "aux"}
+    for name in plain.get("aux") or {}:
+        if name in held:
+            raise ConfigError(f"method={method.name} already contains aux={name}; configure it under method.{name}")
+
+
+def check_job(job: Job) -> None:
+    """Refuses group sizes that a method or one of its parts cannot use, naming the component."""
+    size = job.settings.rollout.group_size
+    component = registry().find("method", str(job.choices["method"]))
+    if "group" in component.needs and size < 2:
+        raise ConfigError(
+            f"method={component.name} compares siblings and needs rollout.group_size >= 2, got {size}: "
+            "every group would be a singleton without any signal"
+        )
+    for part in _walk((job.method, *job.aux)):
+        check = getattr(part, "check_group_size", None)
+        if check:
+            try:
+                check(size)
+            except ValueError as error:
+                raise ConfigError(f"rollout.group_size={size}: {error}") from None
+
+
+def _walk(parts: tuple[Any, ...]) -> list[Any]:
+    """All built components below the given ones, each once."""
+    found: list[Any] = []
+    for item in parts:
+        if item is not None and item not in found:
+            found.append(item)
+            found += [p for p in _walk(tuple(getattr(item, n) for n in sorted(part_names(type(item))))) if p not in found]
+    return found

@@ -1,0 +1,58 @@
+"""Settings of the policy: prompt, model and engine. Importing this module imports no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class PromptSettings:
+    """How a decision is put to the policy and how its answer is read."""
+
+    layout: Literal["full", "compact"] = "compact"
+    """`full` is an instruction in sentences for language models; `compact` a few labelled fields for the tiny model."""
+    style: Literal["think_action", "action_only"] = "action_only"
+    """`think_action` asks for `<think>…</think><action>…</action>`, `action_only` for the bare command."""
+    history: Annotated[int, Field(ge=0)] = 1
+    """Last k (observation, action) pairs shown; the papers use 2."""
+    max_prompt_tokens: Positive = 512
+    """Longest prompt; a longer one drops its history first, then is cut at its start, and is counted."""
+    max_response_tokens: Positive = 12
+    """Longest response; a longer one is cut and counted."""
+
+
+@dataclass(frozen=True)
+class TinyModel:
+    """A Qwen2 of about 0.1 M parameters over a word-level tokenizer of the environment's own vocabulary."""
+
+    axis: ClassVar[str] = "model"
+    name: ClassVar[str] = "tiny"
+
+    hidden_size: Positive = 64
+    """Width of the residual stream."""
+    layers: Positive = 2
+    """Transformer blocks."""
+    heads: Positive = 4
+    """Attention heads; must divide hidden_size."""
+    ffn_size: Positive = 128
+    """Width of the feed-forward layers."""
+    init_std: Annotated[float, Field(gt=0)] = 0.05
+    """Standard deviation of the initial weights."""
+    max_positions: Positive = 1024
+    """Longest sequence, prompt and response together, in tokens."""
+
+
+@dataclass(frozen=True)
+class TransformersEngine:
+    """Generates with Hugging Face transformers on the learner's own weights."""
+
+    axis: ClassVar[str] = "engine"
+    name: ClassVar[str] = "transformers"
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model lives; auto takes a GPU when there is one."""
