@@ -1,0 +1,232 @@
+"""The console: live bars on a terminal, plain lines elsewhere, a table at the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from creditlab.tracking import metrics as names
+from creditlab.tracking.events import Listener, Metrics, Run, Summary
+from creditlab.tracking.jsonl import read
+from creditlab.tracking.summary import evaluations, summarise
+from creditlab.tracking.text import clean, duration, percent, sparkline
+
+Mode = Literal["auto", "live", "plain", "quiet"]
+
+QUIET_EVENT = "info"
+"""Kind of the events that a quiet console leaves out."""
+
+_PHASES: Mapping[str, str] = {
+    "warm start": names.TIME_WARM_START,
+    "rollouts": names.TIME_ROLLOUTS,
+    "credit": names.TIME_CREDIT,
+    "learner": names.TIME_LEARNER,
+    "evaluation": names.TIME_EVALUATION,
+}
+_PATIENCE = 10.0
+"""Seconds of silence after which a plain console reports the progress within a phase."""
+
+
+class ConsoleListener(Listener):
+    """Tells a person how the run goes; everything that may come from an environment or a model is printed as plain text."""
+
+    def __init__(
+        self,
+        mode: Mode = "auto",
+        every: int = 5,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console or Console(force_terminal={"live": True, "plain": False}.get(mode), highlight=False)
+        terminal = self._console.is_terminal and not self._console.is_dumb_terminal
+        self._mode: Mode = mode if mode != "auto" else "live" if terminal else "plain"
+        self._every = every
+        self._clock = clock
+        self._began = self._spoke = clock()
+        self._updates = 0
+        self._records: dict[int, dict[str, float]] = {}
+        self._spent = dict.fromkeys(_PHASES, 0.0)
+        self._bars: _Bars | None = None
+
+    def on_start(self, run: Run) -> None:
+        self._updates = run.updates
+        if run.resumed is not None:
+            earlier = read(run.folder / "metrics.jsonl")
+            self._records = {int(r["step"]): r for r in earlier if r["step"] <= run.resumed}
+        where = f", resumes after update {run.resumed}" if run.resumed is not None else ""
+        self._say(f"{run.name}: {run.updates} updates, seed {run.seed}{where}", style="bold")
+        self._say(f"folder {run.folder}")
+        if self._mode == "live":
+            self._bars = _Bars(self._console, run.updates, run.resumed or 0)
+            self._bars.start()
+
+    def on_update(self, step: int, metrics: Metrics) -> None:
+        self._add(step, metrics)
+        line = _update_line(metrics)
+        if self._bars is not None:
+            self._bars.show(step, line)
+        elif step == self._updates or step % self._every == 0:
+            self._say(f"update {step}/{self._updates}  {line}")
+
+    def on_evaluation(self, step: int, metrics: Metrics) -> None:
+        self._add(step, metrics)
+        if names.VAL_SUCCESS not in metrics:
+            return
+        curve = [success for _, success, _ in evaluations(list(self._records.values()))]
+        label = "warm start" if step == 0 else f"evaluation after {step}"
+        self._say(f"{label}  {_evaluation_line(metrics)}  {self._drawn(curve)}", style="green")
+
+    def on_event(self, kind: str, message: str) -> None:
+        if kind == QUIET_EVENT:
+            self._say(clean(message))
+        else:
+            self._say(f"{clean(kind)}: {clean(message)}", style="yellow", always=True)
+
+    def on_progress(self, phase: str, done: int, total: int, info: str) -> None:
+        if self._bars is not None:
+            self._bars.phase(clean(phase), done, total, clean(info, limit=60))
+        elif self._clock() - self._spoke >= _PATIENCE:
+            self._say(f"  {clean(phase)} {done}/{total}  {clean(info)}".rstrip())
+
+    def on_finish(self, summary: Summary) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+        if self._mode == "quiet":
+            return
+        total = summary.metrics.get(names.TIME_TOTAL, self._clock() - self._began)
+        self._say(f"{summary.status} in {duration(total)}", style="bold")
+        self._show(_result_table([self._records[step] for step in sorted(self._records)]))
+        self._show(_time_table(self._spent, total))
+        width = max((len(label) for label in summary.paths), default=0)
+        for label, path in summary.paths.items():
+            self._say(f"{label:<{width}}  {path}")
+        if summary.message:
+            self._say(clean(summary.message))
+
+    def _add(self, step: int, metrics: Metrics) -> None:
+        self._records.setdefault(step, {"step": step}).update(metrics)
+        for phase, key in _PHASES.items():
+            self._spent[phase] += metrics.get(key, 0.0)
+
+    def _say(self, text: str, style: str = "", always: bool = False) -> None:
+        if self._mode == "quiet" and not always:
+            return
+        encoding = self._console.encoding
+        printable = text.encode(encoding, "replace").decode(encoding)
+        self._console.print(Text(printable, style=style), soft_wrap=True)
+        self._spoke = self._clock()
+
+    def _show(self, table: Table | None) -> None:
+        if table is not None:
+            self._console.print(table)
+
+    def _drawn(self, curve: list[float]) -> str:
+        return sparkline(curve) if self._console.encoding.startswith("utf") else ""
+
+
+class _Bars(Progress):
+    """A bar over the updates, a bar over the phase within one, and a line with the latest numbers."""
+
+    def __init__(self, console: Console, updates: int, done: int) -> None:
+        self._status = Text()
+        self._phase_name = ""
+        super().__init__(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[info]}", markup=False),
+            console=console,
+            refresh_per_second=4,
+        )
+        self._update_task = self.add_task("updates", total=updates, completed=done, info="")
+        self._phase_task: TaskID = self.add_task("", total=None, visible=False, info="")
+
+    def show(self, step: int, line: str) -> None:
+        """Marks update `step` as done and shows its numbers."""
+        self.update(self._update_task, completed=step)
+        self.update(self._phase_task, visible=False)
+        self._status.plain = line
+
+    def phase(self, name: str, done: int, total: int, info: str) -> None:
+        """Moves the bar of the phase, from the start when the phase is another one."""
+        if name != self._phase_name:
+            self._phase_name = name
+            self.reset(self._phase_task)
+        self.update(self._phase_task, description=name, completed=done, total=total, info=info, visible=True)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        yield self._status
+
+
+def _update_line(metrics: Metrics) -> str:
+    """Success, reward, loss and where the time went, whichever are there."""
+    parts = []
+    if names.SUCCESS_RATE in metrics:
+        parts.append(f"success {percent(metrics[names.SUCCESS_RATE])}")
+    if names.REWARD in metrics:
+        parts.append(f"reward {metrics[names.REWARD]:.2f}")
+    if names.PG_LOSS in metrics:
+        parts.append(f"loss {metrics[names.PG_LOSS]:+.4f}")
+    environment = metrics.get(names.TIME_ENVIRONMENT, 0.0)
+    seconds = {
+        "env": environment,
+        "generation": metrics.get(names.TIME_ROLLOUTS, 0.0) - environment,
+        "training": metrics.get(names.TIME_LEARNER, 0.0),
+    }
+    if total := sum(seconds.values()):
+        parts.append(f"{total:.1f} s: " + ", ".join(f"{name} {100 * s / total:.0f} %" for name, s in seconds.items()))
+    return "  ".join(parts)
+
+
+def _evaluation_line(metrics: Metrics) -> str:
+    line = f"success {_success(metrics)}"
+    if names.VAL_TURNS in metrics:
+        line += f"  turns {metrics[names.VAL_TURNS]:.1f}"
+    if names.VAL_INEFFECTIVE in metrics:
+        line += f"  commands without effect {percent(metrics[names.VAL_INEFFECTIVE])}"
+    return line
+
+
+def _success(metrics: Metrics) -> str:
+    """Held-out success with its standard error, both in percent."""
+    error = metrics.get(names.VAL_SUCCESS_SE)
+    return percent(metrics[names.VAL_SUCCESS]) + ("" if error is None else f" ± {100 * error:.1f}")
+
+
+def _result_table(records: list[dict[str, float]]) -> Table | None:
+    """Warm start, the last three evaluations, their mean and the gain; None without an evaluation."""
+    curve = [record for record in records if names.VAL_SUCCESS in record]
+    if not curve:
+        return None
+    result = summarise(records)
+    table = Table("held-out success", "")
+    for record in curve:
+        if record["step"] == 0:
+            table.add_row("warm start", _success(record))
+    for record in [record for record in curve if record["step"] > 0][-3:]:
+        table.add_row(f"after update {record['step']:.0f}", _success(record))
+    if "last_three" in result:
+        table.add_row("mean of the last three", percent(result["last_three"]), style="bold")
+        table.add_row(f"best, after update {result['best_step']:.0f}", percent(result["best"]))
+    if "gain" in result:
+        table.add_row("gain over the warm start", f"{100 * result['gain']:+.1f} points", style="bold")
+    return table
+
+
+def _time_table(spent: Mapping[str, float], total: float) -> Table | None:
+    """Seconds of each phase and its share of the total; None when nothing was timed."""
+    if not any(spent.values()):
+        return None
+    whole = max(total, sum(spent.values()))
+    table = Table("time", "", "share")
+    for phase, seconds in {**spent, "other": whole - sum(spent.values())}.items():
+        table.add_row(phase, duration(seconds), percent(seconds / whole))
+    return table

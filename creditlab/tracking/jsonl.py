@@ -1,0 +1,122 @@
+"""metrics.jsonl: one line per step, training and evaluation merged, on disk before the next event."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from creditlab.tracking.events import Listener, Metrics, Run, Summary
+
+STEP = "step"
+"""Key of the step in every line."""
+
+
+class JsonlListener(Listener):
+    """Writes metrics.jsonl and events.jsonl in the run folder.
+
+    A value that is not finite is written as null, for JSON has no NaN.
+    """
+
+    def __init__(self) -> None:
+        self._file: BinaryIO | None = None
+        self._folder = Path()
+        self._offset = 0
+        self._line: dict[str, float | int | None] = {}
+
+    def on_start(self, run: Run) -> None:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        self._folder = run.folder
+        path = run.folder / "metrics.jsonl"
+        truncate(path, -1 if run.resumed is None else run.resumed)
+        if run.resumed is None:
+            (run.folder / "events.jsonl").unlink(missing_ok=True)
+        last = read(path)[-1:]
+        self._file = path.open("r+b")
+        self._offset = self._file.seek(0, os.SEEK_END)
+        if last:
+            # an evaluation of the resumed step joins the line that is already there
+            self._line = {STEP: int(last[0][STEP]), **_plain(last[0])}
+            self._offset -= len(_encode(self._line))
+
+    def on_update(self, step: int, metrics: Metrics) -> None:
+        self._log(step, metrics)
+
+    def on_evaluation(self, step: int, metrics: Metrics) -> None:
+        self._log(step, metrics)
+
+    def on_event(self, kind: str, message: str) -> None:
+        with (self._folder / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": kind, "message": message}) + "\n")
+
+    def on_finish(self, summary: Summary) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def paths(self) -> Mapping[str, Path]:
+        return {"metrics": self._folder / "metrics.jsonl"}
+
+    def _log(self, step: int, metrics: Metrics) -> None:
+        """Appends the line of a new step, or rewrites the last line in place with what was added to its step."""
+        if self._file is None:
+            raise ValueError("metrics arrive before the run was started; call Tracker.start(run) first")
+        if STEP in metrics:
+            raise ValueError(f"a metric is named {STEP!r}, which is the key of the step; rename it")
+        if self._line.get(STEP) != step:
+            self._offset = self._file.seek(0, os.SEEK_END)
+            self._line = {STEP: step}
+        self._line.update(_plain(metrics))
+        self._file.seek(self._offset)
+        self._file.write(_encode(self._line))
+        self._file.truncate()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def read(path: Path) -> list[dict[str, float]]:
+    """The records of a metrics.jsonl, one per step, null as NaN; a torn last line is left out, ValueError for any other."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().splitlines()
+    records: list[dict[str, float]] = []
+    for number, line in enumerate(lines, start=1):
+        record = _decode(line)
+        if record is not None:
+            records.append(record)
+        elif number < len(lines):
+            raise ValueError(f"{path}, line {number}: not a record of metrics; repair or remove the line")
+    return records
+
+
+def truncate(path: Path, step: int) -> None:
+    """Cuts a metrics.jsonl after the last line with a step of at most `step`; torn and later lines go, -1 empties it."""
+    kept = [record for record in read(path) if record[STEP] <= step]
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.writelines(_encode({STEP: int(record[STEP]), **_plain(record)}) for record in kept)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _plain(metrics: Metrics) -> dict[str, float | None]:
+    values = {name: float(value) for name, value in metrics.items() if name != STEP}
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def _encode(line: Mapping[str, float | int | None]) -> bytes:
+    return (json.dumps(line, allow_nan=False) + "\n").encode()
+
+
+def _decode(line: bytes) -> dict[str, float] | None:
+    """One record, or None when the line is not one."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get(STEP), int):
+        return None
+    return {name: math.nan if value is None else value for name, value in record.items()}

@@ -1,0 +1,81 @@
+"""Names and meanings of every metric; verl's and verl-agent's names where one exists, `credit/*` for ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+# training rollouts of one update; error trajectories are counted in EPISODE_ERRORS and nowhere else
+SUCCESS_RATE: Final = "episode/success_rate"
+REWARD: Final = "episode/reward/mean"
+LENGTH: Final = "episode/length/mean"
+VALID_RATIO: Final = "episode/valid_action_ratio"
+EPISODE_ERRORS: Final = "episode/errors"
+CUT_RATIO: Final = "response_length/clip_ratio"
+# evaluation on the frozen panel; `family_success` names one family's rate
+VAL_SUCCESS: Final = "val/success_rate"
+VAL_SUCCESS_SE: Final = "val/success_rate_se"
+VAL_TURNS: Final = "val/turns"
+VAL_INEFFECTIVE: Final = "val/ineffective_rate"
+# learner
+PG_LOSS: Final = "actor/pg_loss"
+KL_LOSS: Final = "actor/kl_loss"
+ENTROPY: Final = "actor/entropy"
+GRAD_NORM: Final = "actor/grad_norm"
+CLIP_FRACTION: Final = "actor/pg_clipfrac"
+PPO_KL: Final = "actor/ppo_kl"
+LEARNING_RATE: Final = "actor/lr"
+SKIPPED: Final = "actor/skipped_updates"
+# seconds
+TIME_WARM_START: Final = "timing_s/warm_start"
+TIME_ROLLOUTS: Final = "timing_s/gen"
+TIME_ENVIRONMENT: Final = "timing_s/env"
+TIME_CREDIT: Final = "timing_s/adv"
+TIME_LEARNER: Final = "timing_s/update_actor"
+TIME_EVALUATION: Final = "timing_s/testing"
+TIME_STEP: Final = "timing_s/step"
+TIME_TOTAL: Final = "timing_s/total"
+# credit assignment; a method's own diagnostics appear under the same prefix
+SINGLETON_RATE: Final = "credit/singleton_rate"
+GROUP_SIZE: Final = "credit/group_size"
+ZERO_FRACTION: Final = "credit/zero_fraction"
+
+CREDIT_PREFIX: Final = "credit/"
+
+METRICS: Final[Mapping[str, str]] = {
+    SUCCESS_RATE: "share of training trajectories that solved their task",
+    REWARD: "mean sum of environment rewards of a training trajectory",
+    LENGTH: "mean number of decisions of a training trajectory",
+    VALID_RATIO: "share of training decisions whose response had the demanded format",
+    EPISODE_ERRORS: "number of trajectories lost to an environment or engine error",
+    CUT_RATIO: "share of responses cut at their length limit",
+    VAL_SUCCESS: "share of held-out episodes that were solved",
+    VAL_SUCCESS_SE: "standard error of that share",
+    VAL_TURNS: "mean number of decisions of a held-out episode",
+    VAL_INEFFECTIVE: "share of held-out commands that were not admissible and did nothing",
+    PG_LOSS: "clipped policy-gradient loss; 0 on average at the first step of an update, whatever the credit",
+    KL_LOSS: "k3 estimate of the divergence from the reference policy, before its coefficient",
+    ENTROPY: "mean entropy of the token distribution, nats",
+    GRAD_NORM: "global norm of the gradient before clipping",
+    CLIP_FRACTION: "share of response tokens whose ratio was clipped",
+    PPO_KL: "mean of old minus new log-probability over response tokens, nats",
+    LEARNING_RATE: "learning rate of the step",
+    SKIPPED: "number of optimizer steps skipped so far because loss or gradient was not finite",
+    TIME_WARM_START: "warm start, once, at step 0",
+    TIME_ROLLOUTS: "rollouts of the update, environment and generation together",
+    TIME_ENVIRONMENT: "the part of the rollouts spent in the environment",
+    TIME_CREDIT: "credit assignment",
+    TIME_LEARNER: "learner",
+    TIME_EVALUATION: "evaluation",
+    TIME_STEP: "the whole update",
+    TIME_TOTAL: "the whole command, at its end",
+    SINGLETON_RATE: "share of decisions that met no other decision to be compared with",
+    GROUP_SIZE: "mean number of decisions compared with each other",
+    ZERO_FRACTION: "share of decisions whose advantage is exactly 0",
+}
+"""Every fixed metric name and what it means."""
+
+
+def family_success(family: str) -> str:
+    """Name of the held-out success rate of one task family."""
+    return f"val/{family}/success_rate"

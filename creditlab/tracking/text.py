@@ -1,0 +1,39 @@
+"""Short texts for people: numbers, durations, curves in one line, and foreign text made harmless."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_BARS = "▁▂▃▄▅▆▇█"
+_SMALLEST_SPAN = 0.1
+"""A curve flatter than ten points is not blown up to full height."""
+
+
+def clean(text: str, limit: int = 300) -> str:
+    """Foreign text on one line without control characters, at most `limit` characters."""
+    line = "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with one decimal."""
+    return f"{100 * share:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `4.2 s`, `3 min 05 s` or `2 h 10 min`."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def sparkline(shares: Sequence[float]) -> str:
+    """A curve of shares as one character per value, scaled from its lowest to its highest value."""
+    if not shares:
+        return ""
+    low = min(shares)
+    span = max(max(shares) - low, _SMALLEST_SPAN)
+    return "".join(_BARS[round((share - low) / span * (len(_BARS) - 1))] for share in shares)

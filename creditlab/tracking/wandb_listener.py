@@ -1,0 +1,137 @@
+"""Weights & Biases: online when it can be, offline otherwise, and never a reason for a run to fail."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from creditlab.tracking.config import TrackingConfig
+from creditlab.tracking.events import Listener, Metrics, Run, Summary
+from creditlab.tracking.jsonl import read
+from creditlab.tracking.summary import summarise
+
+Mode = Literal["online", "offline"]
+
+
+class WandbListener(Listener):
+    """Logs one dict per step under the names of `creditlab.tracking.metrics`; every failure ends in a warning.
+
+    A resumed run continues the W&B run of its folder; a fresh one gets a new id, so that it never appends to another's.
+    """
+
+    def __init__(self, config: TrackingConfig) -> None:
+        self._config = config
+        self._run: Any = None
+        self._folder = Path()
+
+    def on_start(self, run: Run) -> list[str]:
+        self._folder = run.folder
+        warnings: list[str] = []
+        name = _run_id(run)
+        for mode in self._modes(warnings):
+            try:
+                self._run = self._open(run, mode, name)
+                break
+            except Exception as error:  # a refused network, an unknown host, a bad key: all of them must not matter
+                warnings.append(f"W&B cannot start {mode}: {_first_line(error)}")
+                _reset()
+        return warnings
+
+    def on_update(self, step: int, metrics: Metrics) -> None:
+        self._log(step, metrics)
+
+    def on_evaluation(self, step: int, metrics: Metrics) -> None:
+        self._log(step, metrics)
+
+    def on_finish(self, summary: Summary) -> None:
+        if self._run is None:
+            return
+        self._run.summary.update({"status": summary.status, **summary.metrics, **self._result()})
+        self._run.finish(exit_code=int(summary.status == "failed"))
+
+    def paths(self) -> Mapping[str, Path]:
+        if self._run is None:
+            return {}
+        return {f"W&B ({'offline' if self._run.offline else 'online'})": Path(self._run.dir).parent}
+
+    def _log(self, step: int, metrics: Metrics) -> None:
+        """Adds to the row of a step; W&B closes a row when the next step begins."""
+        if self._run is not None:
+            self._run.log({name: float(value) for name, value in metrics.items()}, step=step)
+
+    def _result(self) -> dict[str, float]:
+        return {f"curve/{name}": value for name, value in summarise(read(self._folder / "metrics.jsonl")).items()}
+
+    def _modes(self, warnings: list[str]) -> tuple[Mode, ...]:
+        """The modes to try, in order; none when W&B is disabled."""
+        choice: str = self._config.wandb
+        if choice == "auto":
+            choice = os.environ.get("WANDB_MODE") or ("online" if _has_credentials(warnings) else "offline")
+        if choice == "disabled":
+            return ()
+        return ("online", "offline") if choice == "online" else ("offline",)
+
+    def _open(self, run: Run, mode: Mode, name: str) -> Any:
+        import wandb
+
+        config = self._config
+        return wandb.init(
+            mode=mode,
+            dir=run.folder,
+            project=config.project,
+            id=name,
+            resume="allow",
+            name=config.name or run.name,
+            group=config.group or run.group or None,
+            job_type=config.job_type or run.job_type,
+            tags=sorted({*run.tags, *config.tags}),
+            config={**run.config, "manifest": dict(run.manifest)},
+            settings=wandb.Settings(
+                silent=True,
+                console="off",
+                init_timeout=config.wandb_timeout,
+                login_timeout=config.wandb_timeout,
+                finish_timeout=config.wandb_timeout,
+                disable_git=True,
+                disable_code=True,
+                x_disable_stats=True,
+            ),
+        )
+
+
+def _has_credentials(warnings: list[str]) -> bool:
+    """Whether W&B itself finds a key (environment, settings, netrc); nothing is asked for, sent or shown."""
+    os.environ.setdefault("WANDB_SILENT", "true")
+    import wandb
+
+    try:
+        return bool(wandb.login(prompt=False, verify=False))
+    except Exception as error:  # such as a key of the wrong length
+        warnings.append(f"W&B refuses the configured key: {_first_line(error)}")
+        return False
+
+
+def _reset() -> None:
+    """Ends the W&B service after a failed start; it would keep the run's id in use."""
+    import wandb
+
+    wandb.teardown(exit_code=1)
+
+
+def _run_id(run: Run) -> str:
+    """The id kept in the run folder on resume, a new one for a fresh run."""
+    path = run.folder / "wandb" / "run-id"
+    if run.resumed is not None and path.exists():
+        return path.read_text(encoding="utf-8").strip()
+    name = hashlib.sha256(f"{run.folder.resolve()} {time.time_ns()}".encode()).hexdigest()[:12]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(name, encoding="utf-8")
+    return name
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
