@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from creditlab.credit.folds import All, Opposite, Same
+from creditlab.credit.match import GraphState, Observation, RubricOnly, StateOnly, StateRubric
+from creditlab.credit.shaping import RubricProgress
+from creditlab.credit.weighting import Evidence, Uniform
 from creditlab.hookspecs import hookimpl
 from creditlab.learner.settings import DeepSpeedLearner
 from creditlab.policy.settings import TinyModel, TransformersEngine
@@ -9,5 +13,6 @@ from creditlab.policy.settings import TinyModel, TransformersEngine
 
 @hookimpl
 def creditlab_components() -> list[type]:
-    """Models, engines, learners and tracking."""
-    return [TinyModel, TransformersEngine, DeepSpeedLearner]
+    """Parts of credit, models, engines, learners and tracking."""
+    match = [Observation, GraphState, StateRubric, StateOnly, RubricOnly]
+    return [*match, Opposite, Same, All, Evidence, Uniform, RubricProgress, TinyModel, TransformersEngine, DeepSpeedLearner]

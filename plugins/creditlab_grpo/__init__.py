@@ -1,0 +1,31 @@
+"""GRPO: a trajectory's return against those of its siblings (arXiv 2402.03300; Dr. GRPO with `normalise=mean`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from creditlab.credit.diagnostics import credit_diagnostics, task_group_sizes
+from creditlab.credit.episode import EpisodeOptions
+from creditlab.hookspecs import Credit, Rows, Scope, hookimpl
+
+
+@dataclass(frozen=True)
+class GRPO(EpisodeOptions):
+    """Every decision gets its trajectory's return, normalised over the task group."""
+
+    axis: ClassVar[str] = "method"
+    name: ClassVar[str] = "grpo"
+    needs: ClassVar[tuple[str, ...]] = ("group",)
+    scope: ClassVar[Scope] = "group"
+
+    def __call__(self, rows: Rows) -> Credit:
+        """Advantages [N] of one update."""
+        advantages = self.episode_term(rows)
+        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, task_group_sizes(rows)))
+
+
+@hookimpl
+def creditlab_components() -> list[type]:
+    """The method `grpo`."""
+    return [GRPO]

@@ -1,0 +1,42 @@
+"""What a method reports about its credit, beside the credit itself."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from creditlab.credit.segments import Floats, Ints, count
+from creditlab.rollouts import Rows
+
+
+def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str, float]:
+    """Shares over trained decisions and task groups, from advantages [N] and sizes of their comparison groups [N].
+
+    A task group is informative when the returns of its trajectories differ.
+    """
+    trained = rows.trainable
+    if not trained.any():
+        return {}
+    informative = informative_groups(rows)
+    return {
+        "singleton_rate": float(np.mean(sizes[trained] <= 1)),
+        "group_size": float(np.mean(sizes[trained])),
+        "zero_fraction": float(np.mean(advantages[trained] == 0)),
+        "informative_groups": float(np.mean(informative)),
+        "zero_variance_groups": float(np.sum(~informative)),
+    }
+
+
+def task_group_sizes(rows: Rows) -> Ints:
+    """Number of trajectories with trained decisions in the task group of each decision [N]."""
+    present = count(rows.trajectory, len(rows.length), rows.trainable) > 0
+    return count(rows.trajectory_group, rows.groups, present)[rows.group]
+
+
+def informative_groups(rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether the returns of the trajectories with trained decisions differ, per task group [P]."""
+    present = np.flatnonzero(count(rows.trajectory, len(rows.length), rows.trainable))
+    returns, group = rows.episode_return[present], rows.trajectory_group[present]
+    low, high = np.full(rows.groups, np.inf), np.full(rows.groups, -np.inf)
+    np.minimum.at(low, group, returns)
+    np.maximum.at(high, group, returns)
+    return high > low

@@ -1,0 +1,75 @@
+"""Folds: whose outcomes may be evidence for whose decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from creditlab.credit.segments import Bools, count
+from creditlab.credit.types import Split
+from creditlab.rollouts import Rows
+
+Incomplete = Literal["refuse", "skip"]
+"""What happens to a group whose slots are not exactly 0 … G−1 with G even: an error, or no preferences."""
+
+
+@dataclass(frozen=True)
+class Opposite:
+    """Two fixed halves by slot, each judged by the outcomes of the other (MCGPO)."""
+
+    axis: ClassVar[str] = "fold"
+    name: ClassVar[str] = "opposite"
+    incomplete: Incomplete = "refuse"
+    """What to do with a group whose slots are not exactly 0 … G−1 with an even G."""
+
+    def splits(self, rows: Rows) -> tuple[Split, ...]:
+        """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""
+        lower, upper = _halves(rows, self.name, self.incomplete)
+        return (Split(lower, upper), Split(upper, lower))
+
+
+@dataclass(frozen=True)
+class Same:
+    """The halves of `opposite`, each judged by its own outcomes, the candidates' included (MCGPO's same-fold control)."""
+
+    axis: ClassVar[str] = "fold"
+    name: ClassVar[str] = "same"
+    incomplete: Incomplete = "refuse"
+    """What to do with a group whose slots are not exactly 0 … G−1 with an even G."""
+
+    def splits(self, rows: Rows) -> tuple[Split, ...]:
+        """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""
+        return tuple(Split(half, half) for half in _halves(rows, self.name, self.incomplete))
+
+
+@dataclass(frozen=True)
+class All:
+    """No fold: every trajectory of the group is both judged and evidence."""
+
+    axis: ClassVar[str] = "fold"
+    name: ClassVar[str] = "all"
+
+    def splits(self, rows: Rows) -> tuple[Split, ...]:
+        """One split."""
+        everyone = np.ones(len(rows.length), np.bool_)
+        return (Split(everyone, everyone),)
+
+
+def _halves(rows: Rows, name: str, incomplete: Incomplete) -> tuple[Bools, Bools]:
+    """Marks the lower and the upper half of the slots [M] in every complete group."""
+    group = rows.trajectory_group
+    size = count(group, rows.groups)
+    position = np.arange(len(group)) - (np.cumsum(size) - size)[group]  # siblings are contiguous, in order of slot
+    misplaced = count(group, rows.groups, rows.trajectory_slot != position)
+    complete = (misplaced == 0) & (size % 2 == 0)
+    if incomplete == "refuse" and not complete.all():
+        first = int(np.flatnonzero(~complete)[0])
+        raise ValueError(
+            f"fold={name} needs slots 0 … G-1, each once, and an even G; group {rows.group_names[first]!r} has slots "
+            f"{rows.trajectory_slot[group == first].tolist()}; use an even group size, or fold.incomplete=skip to pass "
+            f"such groups by"
+        )
+    upper = 2 * position >= size[group]
+    return complete[group] & ~upper, complete[group] & upper
