@@ -198,15 +198,18 @@ def unknown_key(key: str, valid: list[str]) -> str:
 
 
 def option_docs(cls: type) -> dict[str, str]:
-    """The docstring under each field of a dataclass, as one line each."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    """The docstring under each field of a dataclass, inherited ones included, as one line each."""
     docs: dict[str, str] = {}
-    body = tree.body if isinstance(tree, ast.ClassDef) else []
-    for statement, following in itertools.pairwise(body):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            text = following.value if isinstance(following, ast.Expr) else None
-            if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                docs[statement.target.id] = " ".join(text.value.split())
+    for base in reversed(cls.__mro__):
+        if not dataclasses.is_dataclass(base):
+            continue
+        tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for statement, following in itertools.pairwise(body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                text = following.value if isinstance(following, ast.Expr) else None
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    docs[statement.target.id] = " ".join(text.value.split())
     return docs
 
 
