@@ -1,1 +1,19 @@
-"""testing"""
+"""The conformance kit: build small rows from literals and run any method through the checks every method must pass.
+
+`from creditlab.testing.strategies import batches` gives the same batches as a hypothesis strategy.
+"""
+
+from creditlab.testing.builders import move, random_groups, rows_of, siblings, state, walk
+from creditlab.testing.conformance import METHOD_CHECKS, AuxiliaryOnly, check_method
+
+__all__ = [
+    "METHOD_CHECKS",
+    "AuxiliaryOnly",
+    "check_method",
+    "move",
+    "random_groups",
+    "rows_of",
+    "siblings",
+    "state",
+    "walk",
+]

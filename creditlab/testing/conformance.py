@@ -1,0 +1,243 @@
+"""Checks that every credit method must pass, first-party or not.
+
+@pytest.mark.parametrize("check", METHOD_CHECKS.values(), ids=METHOD_CHECKS)
+def test_conformance(check):
+    check(lambda: MyMethod(match=Observation()))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
+
+import numpy as np
+
+from creditlab.credit.types import Auxiliary, Credit, Method
+from creditlab.rollouts import Group, Rows, State, StopReason, Trajectory
+from creditlab.testing.builders import move, random_groups, siblings, walk
+
+T = TypeVar("T")
+MakeMethod = Callable[[], Method]
+Check = Callable[[MakeMethod], None]
+Decision = tuple[str, int]
+"""Trajectory name and turn: what stays the same when rows are renumbered."""
+
+SAMPLES = 12
+"""Random batches per check."""
+
+
+@dataclass(frozen=True)
+class AuxiliaryOnly:
+    """An auxiliary loss as a method without advantages, so that the same checks apply."""
+
+    auxiliary: Auxiliary
+
+    def __call__(self, rows: Rows) -> Credit:
+        """Zero advantages [N] and the loss."""
+        loss, diagnostics = self.auxiliary(rows)
+        return Credit(np.zeros(len(rows)), (loss,), diagnostics)
+
+
+@dataclass(frozen=True)
+class Named:
+    """A credit by names of decisions instead of row numbers."""
+
+    advantages: Mapping[Decision, float]
+    pairs: frozenset[tuple[str, Decision, Decision]]
+
+    def of(self, groups: Sequence[Group]) -> Named:
+        """The part that belongs to the trajectories of the given groups."""
+        names = {t.id for g in groups for t in g.trajectories}
+        return Named(
+            {d: a for d, a in self.advantages.items() if d[0] in names},
+            frozenset(p for p in self.pairs if p[1][0] in names),
+        )
+
+
+def check_method(make: MakeMethod, *, scope: str = "group") -> None:
+    """Runs every check; `scope="update"` leaves out those that only hold for methods of scope `group`."""
+    for name, check in METHOD_CHECKS.items():
+        if scope == "group" or name not in GROUP_SCOPE:
+            check(make)
+
+
+def credit_of(make: MakeMethod, groups: Sequence[Group]) -> Named:
+    """The credit of a batch by names, checked for shape and finiteness."""
+    rows = Rows.from_groups(groups)
+    credit = make()(rows)
+    check_shape(rows, credit)
+    decision = [(rows.trajectory_names[m], int(t)) for m, t in zip(rows.trajectory, rows.turn, strict=True)]
+    pairs = {(loss.name, decision[a], decision[b]) for loss in credit.auxiliary for a, b in loss.pairs.tolist()}
+    return Named(dict(zip(decision, credit.advantages.tolist(), strict=True)), frozenset(pairs))
+
+
+def check_shape(rows: Rows, credit: Credit) -> None:
+    """One finite float64 advantage per decision, pairs of distinct trained decisions, finite diagnostics."""
+    assert credit.advantages.shape == (len(rows),), f"{credit.advantages.shape} advantages for {len(rows)} decisions"
+    assert credit.advantages.dtype == np.float64, f"advantages are {credit.advantages.dtype}, not float64"
+    bad = np.flatnonzero(~np.isfinite(credit.advantages))
+    assert not bad.size, f"advantage {credit.advantages[bad[0]]} at {rows.describe(int(bad[0]))}"
+    assert not credit.advantages[~rows.trainable].any(), "a decision without trained tokens got an advantage"
+    for loss in credit.auxiliary:
+        assert loss.pairs.shape[1:] == (2,), f"pairs of {loss.name} have shape {loss.pairs.shape}, not [K, 2]"
+        assert rows.trainable[loss.pairs].all(), f"{loss.name} pairs a decision without trained tokens"
+        assert np.equal(rows.group[loss.pairs[:, 0]], rows.group[loss.pairs[:, 1]]).all(), "a pair crosses task groups"
+    for key, value in credit.diagnostics.items():
+        assert np.isfinite(value), f"diagnostic {key!r} is {value}"
+
+
+def shapes(make: MakeMethod) -> None:
+    """Lengths and finiteness on random batches, and on an update whose every trajectory failed to run."""
+    for groups in _batches():
+        credit_of(make, groups)
+    broken = walk(move("A", "go"), error="the engine timed out")
+    credit_of(make, [siblings("g", broken, broken)])
+
+
+def determinism(make: MakeMethod) -> None:
+    """The same rows give the same credit, bit for bit, and are not written to."""
+    for groups in _batches():
+        rows = Rows.from_groups(groups)
+        before = {f.name: np.copy(getattr(rows, f.name)) for f in fields(rows) if _is_array(rows, f.name)}
+        method = make()
+        first, second = method(rows), method(rows)
+        assert np.array_equal(first.advantages, second.advantages), "two calls on the same rows differ"
+        assert dict(first.diagnostics) == dict(second.diagnostics), "two calls report different diagnostics"
+        for name, values in before.items():
+            assert np.array_equal(values, getattr(rows, name)), f"the method wrote to rows.{name}"
+
+
+def order(make: MakeMethod) -> None:
+    """The order in which steps, trajectories and groups were recorded means nothing."""
+    for seed, groups in enumerate(_batches()):
+        rng = np.random.default_rng(seed)
+        shuffled = [replace(g, trajectories=tuple(_shuffled(rng, t) for t in _permuted(rng, g.trajectories))) for g in groups]
+        _same(credit_of(make, groups), credit_of(make, _permuted(rng, shuffled)), "recording order changes the credit")
+
+
+def names(make: MakeMethod) -> None:
+    """Only equality of texts counts: renaming every state and action changes nothing."""
+    for groups in _batches():
+        renamed = [replace(g, trajectories=tuple(_renamed(t) for t in g.trajectories)) for g in groups]
+        _same(credit_of(make, groups), credit_of(make, renamed), "the texts of states or actions matter, not only equality")
+
+
+def unrelated_groups(make: MakeMethod) -> None:
+    """Adding task groups, with the same state names, changes nothing in the others (scope `group`)."""
+    for groups in _batches():
+        alone, together = credit_of(make, groups[:2]), credit_of(make, groups).of(groups[:2])
+        _same(alone, together, "an unrelated group changes the credit")
+
+
+def singletons(make: MakeMethod) -> None:
+    """A decision with nothing to be compared with gets 0: here, its only sibling failed to run."""
+    broken = walk(move("A", "go"), error="the engine timed out")
+    lone = siblings("lone", walk(move("A", "go"), move("B", "finish"), success=True), broken)
+    other = siblings("other", walk(move("A", "go"), success=True), walk(move("A", "stay"), end="A"))
+    given = credit_of(make, [lone, other]).of([lone])
+    assert not any(given.advantages.values()), f"a lone trajectory got {given.advantages}"
+    assert not given.pairs, "a lone trajectory was paired"
+
+
+def constant_groups(make: MakeMethod) -> None:
+    """Identical siblings get exactly 0, whatever their reward: a mean of equal numbers may be off by one ulp."""
+    for reward in (10.0, 9.9, 0.7, 0.35, 0.1, 0.0):
+        for number in (2, 6, 8):
+            same = walk(move("A", "go"), move("B", "finish", reward=reward), success=reward > 0)
+            given = credit_of(make, [siblings("g", *[same] * number)])
+            assert not any(given.advantages.values()), f"{number} equal siblings with reward {reward}: {given.advantages}"
+            assert not given.pairs, "identical decisions were ordered"
+
+
+def error_trajectories(make: MakeMethod) -> None:
+    """What a failed trajectory recorded means nothing; it gets no credit."""
+    for groups in _batches(errors=0.5):
+        blank = [replace(g, trajectories=tuple(_blank(t) for t in g.trajectories)) for g in groups]
+        _same(credit_of(make, groups), credit_of(make, blank), "an error trajectory changes the credit of others")
+
+
+def untrained_decisions(make: MakeMethod) -> None:
+    """A decision without response tokens takes part in no statistic: its action and format change nothing."""
+    for groups in _batches():
+        other = [replace(g, trajectories=tuple(_flip_untrained(t) for t in g.trajectories)) for g in groups]
+        _same(credit_of(make, groups), credit_of(make, other), "a decision without trained tokens changes the credit")
+
+
+def not_finite(make: MakeMethod) -> None:
+    """A reward or score that is not finite is refused by a message that names the decision."""
+    rows = Rows.from_groups(random_groups(np.random.default_rng(0), errors=0.0))
+    row = len(rows) // 2
+    for value in (np.nan, np.inf):
+        reward, score = rows.reward.copy(), rows.score.copy()
+        reward[row] = score[rows.trajectory[row]] = value
+        message = _refusal(make, replace(rows, reward=reward, score=score))
+        name = rows.trajectory_names[rows.trajectory[row]]
+        assert name in message, f"reward and score {value} of trajectory {name!r} gave {message or 'no error'}"
+
+
+METHOD_CHECKS: Mapping[str, Check] = {
+    "shapes": shapes,
+    "determinism": determinism,
+    "order": order,
+    "names": names,
+    "unrelated_groups": unrelated_groups,
+    "singletons": singletons,
+    "constant_groups": constant_groups,
+    "error_trajectories": error_trajectories,
+    "untrained_decisions": untrained_decisions,
+    "not_finite": not_finite,
+}
+GROUP_SCOPE = ("unrelated_groups",)
+
+
+def _batches(errors: float = 0.1) -> list[tuple[Group, ...]]:
+    return [random_groups(np.random.default_rng(seed), errors=errors) for seed in range(SAMPLES)]
+
+
+def _same(a: Named, b: Named, message: str) -> None:
+    assert a.advantages == b.advantages, message
+    assert a.pairs == b.pairs, f"{message} (pairs)"
+
+
+def _refusal(make: MakeMethod, rows: Rows) -> str:
+    """The message of the ValueError that the method raises, empty when it raises none."""
+    try:
+        make()(rows)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _is_array(rows: Rows, name: str) -> bool:
+    return isinstance(getattr(rows, name), np.ndarray)
+
+
+def _permuted(rng: np.random.Generator, items: Sequence[T]) -> list[T]:
+    return [items[i] for i in rng.permutation(len(items))]
+
+
+def _shuffled(rng: np.random.Generator, trajectory: Trajectory) -> Trajectory:
+    return replace(trajectory, steps=tuple(_permuted(rng, trajectory.steps)))
+
+
+def _renamed(trajectory: Trajectory) -> Trajectory:
+    return replace(
+        trajectory,
+        steps=tuple(replace(s, action=s.action[::-1], action_key=s.action_key[::-1] + "'") for s in trajectory.steps),
+        states=tuple(State({k: v[::-1] + "'" for k, v in s.views.items()}, s.rubric, s.frontier) for s in trajectory.states),
+    )
+
+
+def _blank(trajectory: Trajectory) -> Trajectory:
+    if trajectory.stop is not StopReason.ERROR:
+        return trajectory
+    return replace(trajectory, steps=(), states=trajectory.states[:1], score=0.0)
+
+
+def _flip_untrained(trajectory: Trajectory) -> Trajectory:
+    steps = tuple(
+        s if len(s.response_ids) else replace(s, valid=not s.valid, parsed=not s.parsed, action_key="something else")
+        for s in trajectory.steps
+    )
+    return replace(trajectory, steps=steps)
