@@ -54,7 +54,7 @@ class Engine:
         self._last: Command | None
         self._commands: dict[str, Command] | None
         self._sorted: tuple[str, ...] | None
-        self._grammar = GRAMMARS[grammar]
+        self.grammar = GRAMMARS[grammar]
         self._going = {
             f"go to {game.names[receptacle]}": Command("go", receptacle=receptacle) for receptacle in game.receptacles
         }
@@ -223,7 +223,7 @@ class Engine:
                     if item in game.pickupable:
                         commands[f"take {names[item]} from {place}"] = Command("take", item, receptacle)
             elif game.fits(held, receptacle):
-                text = self._grammar.move.format(item=names[held], receptacle=place)
+                text = self.grammar.move.format(item=names[held], receptacle=place)
                 commands[text] = Command("move", held, receptacle)
         if held is not None:
             commands[f"examine {names[held]}"] = Command("examine", held)
@@ -254,7 +254,7 @@ class Engine:
             case Command("look"):
                 return self._look()
             case Command("help"):
-                return self._grammar.help
+                return self.grammar.help
             case Command("inventory"):
                 return "You are not carrying anything." if state.held is None else f"You are carrying: a {names[state.held]}."
             case Command("examine", str(item)):
@@ -263,7 +263,7 @@ class Engine:
                 return self._inside(receptacle)
             case Command("go", None, str(receptacle)):
                 self._enter(state._replace(location=self.game.receptacle_location[receptacle]))
-                return f"{self._grammar.arrived.format(receptacle=names[receptacle])} {self._inside(receptacle)}"
+                return f"{self.grammar.arrived.format(receptacle=names[receptacle])} {self._inside(receptacle)}"
             case Command("open", None, str(receptacle)):
                 self._enter(state._replace(opened=state.opened | {receptacle}))
                 return f"You open the {names[receptacle]}. {self._inside(receptacle)}"
@@ -310,7 +310,7 @@ class Engine:
                 taken=state.taken - {(item, receptacle)},
             )
         )
-        return self._grammar.moved.format(item=self.game.names[item], receptacle=self.game.names[receptacle])
+        return self.grammar.moved.format(item=self.game.names[item], receptacle=self.game.names[receptacle])
 
     def _with_contents(self, receptacle: str, content: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         position = self.game.index[receptacle]
