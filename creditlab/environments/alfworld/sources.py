@@ -1,0 +1,224 @@
+"""Loading games from disk: the official layout, or a packed file with one JSON object a line.
+
+A directory holds `game.tw-pddl` files (JSON) or `initial_state.pddl` files, each beside its `traj_data.json`. A packed file
+(`.jsonl` or `.jsonl.xz`) has the fields path, task, task_type, floor_plan and pddl_problem. A game that cannot be read is
+left out and counted under a named reason; where no game is left, that is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creditlab.environments.alfworld.families import FAMILIES, task_sentences
+from creditlab.environments.alfworld.gametext import GameText
+from creditlab.environments.alfworld.scenes import room_of_plan
+
+GAME_FILE = "game.tw-pddl"
+PROBLEM_FILE = "initial_state.pddl"
+TRAJECTORY_FILE = "traj_data.json"
+DATA_VARIABLE = "ALFWORLD_DATA"
+_DEFAULT_DATA = "~/.cache/alfworld"
+_SUFFIXES = (".jsonl", ".jsonl.xz")
+_TASK = re.compile(r"Your task is to: (.+?)\.?\s*(?:\"|$)", re.MULTILINE)
+_PLAN = re.compile(r"(?:FloorPlan)?(\d+)$")
+
+
+class UnreadableGameError(ValueError):
+    """A game that is left out; the message is the reason it is counted under."""
+
+
+@dataclass(frozen=True)
+class GameSet:
+    """Games in a fixed order, and how many were left out for which reason."""
+
+    source: str
+    games: tuple[GameText, ...]
+    skipped: Mapping[str, int]
+    examples: Mapping[str, str]
+    """The first game that was left out for each reason."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the games and their order."""
+        return hashlib.sha256("".join(game.digest for game in self.games).encode()).hexdigest()
+
+
+def load_games(path: Path, families: Collection[str] = FAMILIES, rooms: Collection[str] = ()) -> GameSet:
+    """Every readable game of these families and rooms (any, where none is named) under a directory or in a packed file.
+
+    Raises ValueError where nothing is found, with the reasons and one example each.
+    """
+    skipped: Counter[str] = Counter()
+    examples: dict[str, str] = {}
+    games = []
+    for name, read in _candidates(path):
+        try:
+            game = read()
+        except UnreadableGameError as error:
+            reason = str(error)
+            skipped[reason] += 1
+            examples.setdefault(reason, name)
+            continue
+        if game.family in families and (not rooms or game.room in rooms):
+            games.append(game)
+    if not games:
+        wanted = f"families {', '.join(families)}; rooms {', '.join(rooms) or 'any'}"
+        reasons = "".join(f"; {n} skipped: {reason}, e.g. {examples[reason]}" for reason, n in skipped.items())
+        raise ValueError(f"no game found in {path} ({wanted}){reasons}")
+    return GameSet(str(path), tuple(games), dict(skipped), examples)
+
+
+def find_training_games(where: str) -> Path:
+    """The path of `env.games`: a packed file, a directory, or `auto` for the data that alfworld-download stored.
+
+    Raises ValueError naming what was looked for. A directory with splits gives its `train` part.
+    """
+    if where == "auto":
+        root = Path(os.environ.get(DATA_VARIABLE, _DEFAULT_DATA)).expanduser()
+        hint = f"run alfworld-download, set {DATA_VARIABLE}, or give env.games a path"
+    else:
+        root = Path(os.path.expandvars(where)).expanduser()
+        hint = "give env.games a directory, a .jsonl or .jsonl.xz file, auto, or null for generated games"
+    if not root.exists():
+        raise ValueError(f"no games at {root}: {hint}")
+    if root.is_file():
+        if not root.name.endswith(_SUFFIXES):
+            raise ValueError(f"{root} is no packed file of games ({' or '.join(_SUFFIXES)}): {hint}")
+        return root
+    splits = [root / "train", *sorted(root.glob("json_2.1.*/train"), reverse=True)]
+    return next((split for split in splits if split.is_dir()), root)
+
+
+def find_evaluation_games(training: Path) -> Path:
+    """The held-out games that belong to training games: the first `valid_seen*` beside them."""
+    beside = sorted(p for p in training.parent.glob("valid_seen*") if p.is_dir() or p.name.endswith(_SUFFIXES))
+    if not beside:
+        raise ValueError(f"no held-out games valid_seen* beside {training}: set env.eval_games to a directory or packed file")
+    return beside[0]
+
+
+def _candidates(path: Path) -> Iterator[tuple[str, Callable[[], GameText]]]:
+    """Names of what may be a game, in a fixed order, each with a function that reads it."""
+    if path.is_file():
+        yield from _packed(path)
+        return
+    for folder in sorted({file.parent for name in (GAME_FILE, PROBLEM_FILE) for file in path.rglob(name)}):
+        name = folder.relative_to(path).as_posix()
+        yield name, lambda folder=folder, name=name: _read_folder(folder, name)  # type: ignore[misc]
+
+
+def _packed(path: Path) -> Iterator[tuple[str, Callable[[], GameText]]]:
+    opened = lzma.open if path.name.endswith(".xz") else open
+    number = 0
+    try:
+        with opened(path, "rt", encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield f"{path.name} line {number}", lambda line=line: _read_line(line)  # type: ignore[misc]
+    except (EOFError, lzma.LZMAError, UnicodeDecodeError, OSError) as error:
+        reason = f"the file is damaged from here on ({type(error).__name__})"
+        yield f"{path.name} after line {number}", lambda: _refuse(reason)
+
+
+def _refuse(reason: str) -> GameText:
+    raise UnreadableGameError(reason)
+
+
+def _read_line(line: str) -> GameText:
+    record = _json_object(line)
+    path = _text(record, "path")
+    _official_filter(path)
+    family = _family(record)
+    return _game(path, _text(record, "task"), family, _plan(_text(record, "floor_plan")), _text(record, "pddl_problem"))
+
+
+def _read_folder(folder: Path, name: str) -> GameText:
+    _official_filter(name)
+    trajectory = _json_object(_read_text(folder / TRAJECTORY_FILE))
+    family, params = _family(trajectory), trajectory.get("pddl_params")
+    if not isinstance(params, dict):
+        raise UnreadableGameError(f"{TRAJECTORY_FILE} has no pddl_params")
+    if params.get("object_sliced"):
+        raise UnreadableGameError("sliced object, not supported")
+    scene = trajectory.get("scene")
+    plan = _plan(_text(scene if isinstance(scene, dict) else trajectory, "floor_plan"))
+    if not (folder / GAME_FILE).exists():
+        goal = params.get("toggle_target") or params.get("parent_target")
+        sentence = task_sentences(family, str(params.get("object_target")), str(goal))[0]
+        return _game(name, sentence, family, plan, _read_text(folder / PROBLEM_FILE))
+    record = _json_object(_read_text(folder / GAME_FILE))
+    if record.get("solvable") is not True:
+        raise UnreadableGameError("not solvable, or not known to be")
+    task = _TASK.search(_text(record, "grammar"))
+    if task is None or task.group(1) == "UNKNOWN GOAL":
+        raise UnreadableGameError("the grammar holds no task sentence")
+    return _game(name, task.group(1), family, plan, _text(record, "pddl_problem"))
+
+
+def _official_filter(name: str) -> None:
+    """Leaves out what the official environment leaves out."""
+    if "movable" in name:
+        raise UnreadableGameError("movable receptacle, not supported")
+    if "Sliced" in name:
+        raise UnreadableGameError("sliced object, not supported")
+
+
+def _game(name: str, task: str, family: str, plan: int, problem: str) -> GameText:
+    """Checks the outline of the problem, so that damage shows at once; it is parsed when it is first played."""
+    if not all(part in problem for part in ("(define", "(:objects", "(:init", "(:goal")):
+        raise UnreadableGameError("the problem lacks one of its sections")
+    if problem.count("(") > problem.count(")"):
+        raise UnreadableGameError("the problem ends early")
+    return GameText(name, task.strip().removesuffix("."), family, room_of_plan(plan), plan, problem)
+
+
+def _family(record: Mapping[str, Any]) -> str:
+    family = _text(record, "task_type")
+    if family not in FAMILIES:
+        raise UnreadableGameError(f"unknown task type {family}")
+    return family
+
+
+def _plan(text: str) -> int:
+    match = _PLAN.search(text)
+    if match is None:
+        raise UnreadableGameError(f"unknown floor plan {text[:40]!r}")
+    number = int(match.group(1))
+    try:
+        room_of_plan(number)
+    except ValueError as error:
+        raise UnreadableGameError(str(error)) from None
+    return number
+
+
+def _text(record: Mapping[str, Any], key: str) -> str:
+    value = record.get(key)
+    if not isinstance(value, str) or not value:
+        raise UnreadableGameError(f"field {key} is missing or no text")
+    return value
+
+
+def _json_object(text: str) -> Mapping[str, Any]:
+    try:
+        record = json.loads(text)
+    except ValueError:
+        raise UnreadableGameError("no valid JSON") from None
+    if not isinstance(record, dict):
+        raise UnreadableGameError("no JSON object")
+    return record
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableGameError(f"{path.name} cannot be read ({type(error).__name__})") from None
