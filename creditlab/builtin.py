@@ -9,10 +9,12 @@ from creditlab.credit.weighting import Evidence, Uniform
 from creditlab.hookspecs import hookimpl
 from creditlab.learner.settings import DeepSpeedLearner
 from creditlab.policy.settings import TinyModel, TransformersEngine
+from creditlab.tracking.config import TrackingConfig
 
 
 @hookimpl
 def creditlab_components() -> list[type]:
     """Parts of credit, models, engines, learners and tracking."""
     match = [Observation, GraphState, StateRubric, StateOnly, RubricOnly]
-    return [*match, Opposite, Same, All, Evidence, Uniform, RubricProgress, TinyModel, TransformersEngine, DeepSpeedLearner]
+    credit = [*match, Opposite, Same, All, Evidence, Uniform, RubricProgress]
+    return [*credit, TinyModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -23,7 +24,10 @@ EXIT_INTERRUPTED = 130
 
 
 def run(arguments: list[str]) -> int:
-    """Trains with the given Hydra overrides; returns the process's exit code."""
+    """Trains with the given Hydra overrides; returns the process's exit code.
+
+    Mistakes end in one line on stderr; CREDITLAB_TRACEBACK=1 shows where in the code it was noticed.
+    """
     from creditlab.training.session import train
 
     return run_hydra(train, arguments)
@@ -41,7 +45,9 @@ def run_hydra(task: Callable[[Job], int], arguments: list[str]) -> int:
         warn_failed_plugins()
         sys.argv = [sys.argv[0], *arguments]
         hydra.main(version_base="1.3", config_path=config_dir(), config_name="config")(job)()
-    except (HydraException, OmegaConfBaseException, ConfigError) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        if os.environ.get("CREDITLAB_TRACEBACK") == "1":
+            raise
         sys.stderr.write(f"creditlab: {explain(error, arguments)}\n")
         return EXIT_MISTAKE
     except KeyboardInterrupt:
@@ -90,7 +96,7 @@ def _valid_keys(key: str, arguments: list[str]) -> list[str]:
     kept = [a for a in arguments if "=" in a and not a.startswith("-") and not _touches(a, key)]
     try:
         node: Any = compose_config(kept)
-    except (HydraException, OmegaConfBaseException, ConfigError):
+    except (HydraException, OmegaConfBaseException, ValueError):
         node = compose_config([])
     for name in parent.split(".") if parent else []:
         node = OmegaConf.select(node, name) if OmegaConf.is_dict(node) else None
@@ -119,6 +125,6 @@ def compose_job(overrides: list[str]) -> Job:
             cfg = compose("config", overrides=overrides, return_hydra_config=True)
         choices = dict(cfg.hydra.runtime.choices)
         plain = OmegaConf.masked_copy(cfg, [k for k in cfg if k != "hydra"])
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(explain(error, overrides)) from None
     return resolve(plain, choices)

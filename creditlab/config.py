@@ -143,7 +143,9 @@ def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
     method = registry().build("method", _chosen(plain, "method"), **axes)
     aux = tuple(registry().build("aux", node, f"aux.{name}") for name, node in (plain.get("aux") or {}).items())
     shaping = registry().build("shaping", plain["shaping"]) if plain.get("shaping") else None
-    job = Job(settings=settings, prompt=prompt, method=method, aux=aux, shaping=shaping, choices=choices, config=plain, **chosen)
+    job = Job(
+        settings=settings, prompt=prompt, method=method, aux=aux, shaping=shaping, choices=choices, config=plain, **chosen
+    )
     check_job(job)
     return job
 

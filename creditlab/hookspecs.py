@@ -41,7 +41,7 @@ from creditlab.rollouts import GOAL, Rows
 PROJECT = "creditlab"
 AXES = ("match", "fold", "weighting")
 """The axes a method may use; each is a config group at the top level."""
-GROUPS = ("env", "aux", "shaping", *AXES, "method")
+GROUPS = ("env", "model", "engine", "learner", "tracking", "aux", "shaping", *AXES, "method")
 """Every config group that components fill."""
 
 hookspec = pluggy.HookspecMarker(PROJECT)

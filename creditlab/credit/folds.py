@@ -24,6 +24,11 @@ class Opposite:
     incomplete: Incomplete = "refuse"
     """What to do with a group whose slots are not exactly 0 … G−1 with an even G."""
 
+    def check_group_size(self, size: int) -> None:
+        """Refuses an odd group size before anything is collected."""
+        if size % 2:
+            raise ValueError(f"fold={self.name} halves the group by slot and needs an even group size")
+
     def splits(self, rows: Rows) -> tuple[Split, ...]:
         """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""
         lower, upper = _halves(rows, self.name, self.incomplete)
@@ -38,6 +43,11 @@ class Same:
     name: ClassVar[str] = "same"
     incomplete: Incomplete = "refuse"
     """What to do with a group whose slots are not exactly 0 … G−1 with an even G."""
+
+    def check_group_size(self, size: int) -> None:
+        """Refuses an odd group size before anything is collected."""
+        if size % 2:
+            raise ValueError(f"fold={self.name} halves the group by slot and needs an even group size")
 
     def splits(self, rows: Rows) -> tuple[Split, ...]:
         """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""

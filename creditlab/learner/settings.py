@@ -30,8 +30,10 @@ class DeepSpeedLearner:
     """Gradient norm at which gradients are clipped; 0 does not clip."""
     epochs: Positive = 1
     """Passes over the batch per update."""
+    steps: Positive | None = None
+    """Optimizer steps per epoch, whatever the number of turns; null derives them from mini_batch."""
     mini_batch: Positive = 128
-    """Decision rows per optimizer step over all ranks."""
+    """Decision rows per optimizer step over all ranks, where `steps` is null; longer episodes then mean more steps."""
     micro_batch: Positive = 64
     """Decision rows per forward pass and rank; the loss does not depend on it."""
     clip: Annotated[float, Field(gt=0, lt=1)] = 0.2

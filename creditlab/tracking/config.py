@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True)
 class TrackingConfig:
     """Where the events of a run go; metrics.jsonl is always written."""
 
+    axis: ClassVar[str] = "tracking"
+    name: ClassVar[str] = "default"
+
     wandb: Literal["auto", "online", "offline", "disabled"] = "auto"
     """`auto` is online when W&B finds credentials, else offline; `WANDB_MODE` of the environment decides before it."""
     project: str = "creditlab"
     """W&B project."""
-    name: str = ""
+    run_name: str = ""
     """Name of the run in W&B; empty for the run's own name."""
     group: str = ""
     """W&B group; empty for the run's own group."""

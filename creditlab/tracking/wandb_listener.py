@@ -85,7 +85,7 @@ class WandbListener(Listener):
             project=config.project,
             id=name,
             resume="allow",
-            name=config.name or run.name,
+            name=config.run_name or run.name,
             group=config.group or run.group or None,
             job_type=config.job_type or run.job_type,
             tags=sorted({*run.tags, *config.tags}),

@@ -1,0 +1,235 @@
+"""The DeepSpeed learner: one update from training sequences, on any number of ranks."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from creditlab.learner.batching import StepPlan, plan_steps
+from creditlab.learner.distributed import largest, prepare_environment, total, world_size
+from creditlab.learner.losses import Denominators, PolicyLoss, policy_loss
+from creditlab.learner.module import GuardedAdamW, PolicyModule, score
+from creditlab.learner.sequences import MicroBatch, Scored, TrainBatch, tokens
+from creditlab.learner.settings import DeepSpeedLearner
+
+NO_PAIRS: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+
+
+@dataclass
+class UpdateResult:
+    """What an update did."""
+
+    metrics: dict[str, float]
+    skipped: str | None = None
+    """Why the update was abandoned, naming the decision or the norm; None when it was applied whole."""
+
+
+@dataclass
+class _Sums:
+    """Running sums of one optimizer step on this rank, added up over ranks afterwards."""
+
+    values: dict[str, float] = field(default_factory=dict)
+
+    def add(self, name: str, value: Any) -> None:
+        self.values[name] = self.values.get(name, 0.0) + float(value)
+
+
+class Learner:
+    """Owns the DeepSpeed engine round a causal language model.
+
+    The gradient of an optimizer step is that of the sum over all ranks' micro-batches, each divided by counts of the whole
+    step; neither the micro-batch split nor the number of ranks changes it.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        settings: DeepSpeedLearner,
+        *,
+        pad: int,
+        temperature: float = 1.0,
+        reference: nn.Module | None = None,
+    ) -> None:
+        prepare_environment()
+        deepspeed = _import_deepspeed()
+        self.settings, self.pad = settings, pad
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.module = PolicyModule(model, temperature)
+        own_clip = settings.zero_stage == 0
+        self.optimizer = GuardedAdamW(
+            self.module.parameters(),
+            lr=settings.lr,
+            betas=(settings.beta1, settings.beta2),
+            weight_decay=settings.weight_decay,
+            max_norm=settings.max_grad_norm if own_clip else None,
+            agree=largest,
+        )
+        deepspeed.init_distributed(dist_backend="nccl" if device.type == "cuda" else "gloo", verbose=False)
+        self.engine, *_ = deepspeed.initialize(
+            model=self.module, optimizer=self.optimizer, config=self._deepspeed_config(own_clip), dist_init_required=False
+        )
+        self.device = self.engine.device
+        self.reference = PolicyModule(reference, temperature).to(self.device).eval() if reference is not None else None
+
+    def _deepspeed_config(self, own_clip: bool) -> dict[str, Any]:
+        settings = self.settings
+        return {
+            "train_micro_batch_size_per_gpu": settings.micro_batch,
+            "gradient_accumulation_steps": 1,
+            "managed_gradient_accumulation": False,
+            "gradient_clipping": 0.0 if own_clip else settings.max_grad_norm,
+            "zero_optimization": {"stage": settings.zero_stage, "stage3_gather_16bit_weights_on_model_save": True},
+            "zero_allow_untested_optimizer": True,
+            "bf16": {"enabled": settings.precision == "bf16"},
+            "steps_per_print": 10**9,
+        }
+
+    def update(self, batch: TrainBatch, seed: int) -> UpdateResult:
+        """Trains on a batch for the configured epochs; a step that is not finite ends the update and is named."""
+        self.engine.train()
+        result = UpdateResult({})
+        history: list[dict[str, float]] = []
+        for epoch in range(self.settings.epochs):
+            for plan in self._plan(batch, seed + epoch):
+                metrics, result.skipped = self._step(batch, plan)
+                if result.skipped:
+                    break
+                history.append(metrics)
+            if result.skipped:
+                break
+        if history:
+            result.metrics = {k: float(np.mean([h[k] for h in history])) for k in history[0]}
+            result.metrics["actor/ratio_p95_first"] = history[0]["actor/ratio_p95"]
+        result.metrics["actor/lr"] = self.settings.lr
+        result.metrics["actor/optimizer_steps"] = float(len(history))
+        return result
+
+    def _plan(self, batch: TrainBatch, seed: int) -> list[StepPlan]:
+        settings = self.settings
+        lengths = np.array([len(p) + len(r) for p, r in zip(batch.prompts, batch.responses, strict=True)], np.int64)
+        packed = [a.pairs for a in batch.auxiliary if a.weight and settings.pair_placement == "pack"]
+        return plan_steps(
+            batch.keys,
+            lengths,
+            packed,
+            steps=settings.steps,
+            mini_batch=settings.mini_batch,
+            micro_batch=settings.micro_batch,
+            seed=seed,
+        )
+
+    def _step(self, batch: TrainBatch, plan: StepPlan) -> tuple[dict[str, float], str | None]:
+        """One optimizer step: metrics, and the reason if it was refused."""
+        rows = np.concatenate(plan.micro_batches) if plan.micro_batches else np.zeros(0, np.int64)
+        counts = total(np.array([tokens(batch, rows), sum(len(batch.responses[r]) > 0 for r in rows)], np.float64))
+        denominators = Denominators(tokens=int(counts[0]), rows=int(counts[1]))
+        sums, deviations = _Sums(), [np.zeros(0, np.float32)]
+        problem: str | None = None
+        for call in range(plan.calls):
+            chosen = plan.micro_batches[call] if call < len(plan.micro_batches) else None
+            loss, bad, deviation = self._micro(batch, chosen, denominators, sums)
+            problem = problem or bad
+            if largest(1.0 if problem else 0.0):
+                self._drop_gradients()
+                return {}, problem or "another rank reported a loss that is not finite"
+            deviations.append(deviation)
+            self.engine.backward(loss * world_size(), scale_wrt_gas=False)
+        self.engine.step()
+        if self.optimizer.refused:
+            return {}, f"gradient norm is {self.optimizer.norm} in an optimizer step of {denominators.rows} decisions"
+        return self._metrics(sums, denominators, np.concatenate(deviations)), None
+
+    def _micro(
+        self, batch: TrainBatch, rows: NDArray[np.int64] | None, denominators: Denominators, sums: _Sums
+    ) -> tuple[torch.Tensor, str | None, NDArray[np.float32]]:
+        """Loss of one micro-batch (of weight zero when this rank has none left), what is wrong with it, |ratio − 1|."""
+        micro = MicroBatch.build(batch, rows if rows is not None else np.zeros(1, np.int64), self.pad, self.device)
+        logp, entropy = score(self.engine, micro)
+        if rows is None:
+            return logp.sum() * 0.0, None, np.zeros(0, np.float32)
+        parts = policy_loss(
+            self.settings,
+            logp,
+            micro.old_logp,
+            micro.advantages,
+            micro.mask,
+            entropy,
+            self._reference_logp(micro),
+            denominators,
+        )
+        loss = parts.loss
+        _record(sums, parts)
+        view = Scored(micro.rows, logp, micro.old_logp, micro.mask, denominators.rows)
+        for auxiliary in batch.auxiliary:
+            if auxiliary.weight:
+                term = auxiliary(view)
+                sums.add(f"actor/{auxiliary.name}_loss", term.detach())
+                sums.add(f"actor/{auxiliary.name}_realised", _together(auxiliary.pairs, micro.rows))
+                loss = loss + auxiliary.weight * term
+        problem = None if torch.isfinite(loss) else _name_row(batch, micro, logp)
+        return loss, problem, parts.deviation.cpu().numpy()
+
+    def _reference_logp(self, micro: MicroBatch) -> torch.Tensor | None:
+        if self.reference is None or not self.settings.kl:
+            return None
+        with torch.no_grad():
+            return score(self.reference, micro)[0]
+
+    def _drop_gradients(self) -> None:
+        self.engine.optimizer.zero_grad()
+        self.module.zero_grad()
+
+    def _metrics(self, sums: _Sums, denominators: Denominators, deviation: NDArray[np.float32]) -> dict[str, float]:
+        names = sorted(sums.values)
+        reduced = dict(zip(names, total(np.array([sums.values[n] for n in names])), strict=True))
+        metrics = {name: float(value) for name, value in reduced.items()}
+        for name in ("actor/pg_clipfrac", "actor/ppo_kl"):
+            metrics[name] = metrics.get(name, 0.0) / max(denominators.tokens, 1)
+        norm = self.optimizer.norm if self.settings.zero_stage == 0 else float(self.engine.get_global_grad_norm() or 0.0)
+        metrics["actor/grad_norm"] = norm
+        metrics["actor/ratio_p95"] = float(np.quantile(deviation, 0.95)) if deviation.size else 0.0
+        return metrics
+
+
+def _record(sums: _Sums, parts: PolicyLoss) -> None:
+    sums.add("actor/pg_loss", parts.pg)
+    sums.add("actor/entropy", parts.entropy)
+    sums.add("actor/kl_loss", parts.kl)
+    sums.add("actor/loss", parts.loss.detach())
+    sums.add("actor/pg_clipfrac", parts.clipped)
+    sums.add("actor/ppo_kl", parts.ppo_kl)
+
+
+def _together(pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
+    """How many pairs have both rows among the given ones."""
+    return int(np.isin(pairs, rows).all(axis=1).sum()) if pairs.size else 0
+
+
+def _name_row(batch: TrainBatch, micro: MicroBatch, logp: torch.Tensor) -> str:
+    """Names the first decision of a micro-batch whose log-probabilities are not finite, else the first one."""
+    bad = np.flatnonzero(~torch.isfinite(logp.detach()).all(dim=1).cpu().numpy())
+    row = int(micro.rows[bad[0] if bad.size else 0])
+    what = "log-probabilities are not finite at" if bad.size else "the loss is not finite in the micro-batch that starts at"
+    return f"{what} {batch.describe(row)}"
+
+
+def _import_deepspeed() -> Any:
+    """DeepSpeed, quiet and without building its optional CPU extension."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import deepspeed
+        from deepspeed.ops import __compatible_ops__
+
+        # Its shared-memory collective would be compiled at the first start, for 40 s, where a compiler exists at all.
+        compatible: Mapping[str, bool] = __compatible_ops__
+        compatible["deepspeed_shm_comm"] = False  # type: ignore[index]
+        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
+    return deepspeed

@@ -1,0 +1,112 @@
+"""Prompts and projection: what the policy reads before a decision, and how an action is read from its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from creditlab.policy.settings import PromptSettings
+from creditlab.rollouts import View
+
+CJK = re.compile("[\u4e00-\u9fff]")
+FALLBACK_CHARACTERS = 30
+"""Without an action tag the last characters of the response are executed, as the field's projection does on ALFWorld."""
+STOP_STRING = "</action>"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a prompt is made of, beside its settings."""
+
+    role: str
+    goal: str
+    view: View
+    history: Sequence[tuple[str, str]]
+    """All (observation, action) pairs so far, oldest first."""
+    horizon: int
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """An action read from a response."""
+
+    action: str
+    valid: bool
+    """Whether the response had the demanded format."""
+    parsed: bool
+    """Whether an action was found where it belongs."""
+
+
+def render(settings: PromptSettings, context: Context, history: int | None = None) -> str:
+    """The prompt before a decision; `history` overrides how many past pairs are shown."""
+    shown = settings.history if history is None else min(history, settings.history)
+    pairs = list(context.history[len(context.history) - shown :]) if shown else []
+    if settings.layout == "compact":
+        return _compact(context, pairs)
+    return _full(settings, context, pairs)
+
+
+def project(settings: PromptSettings, response: str, complete: bool = True) -> Projection:
+    """Reads the action from a response; `complete` is False when the response was cut at its length limit.
+
+    Tagged styles take the text between the first `<action>` and the first `</action>`, lower-cased and stripped. The bare
+    style of the compact layout takes the whole response. Only format counts for `valid`, never admissibility.
+    """
+    text = response.lower()
+    if settings.layout == "compact" and settings.style == "action_only":
+        action = text.strip()
+        return Projection(action, bool(action) and complete and not CJK.search(text), bool(action) and complete)
+    start = text.find("<action>")
+    end = text.find(STOP_STRING, start) if start >= 0 else -1
+    if end < 0:
+        return Projection(text[-FALLBACK_CHARACTERS:].strip(), valid=False, parsed=False)
+    action = text[start + len("<action>") : end].strip()
+    thought = settings.style == "action_only" or ("<think>" in text and "</think>" in text)
+    return Projection(action, bool(action) and thought and not CJK.search(text), bool(action))
+
+
+def response_for(settings: PromptSettings, action: str) -> str:
+    """The response that projects to an action, as imitation targets need it."""
+    if settings.layout == "compact" and settings.style == "action_only":
+        return action
+    thought = "<think>The next step towards the goal is clear.</think>\n" if settings.style == "think_action" else ""
+    return f"{thought}<action>{action}</action>"
+
+
+def stop_strings(settings: PromptSettings) -> tuple[str, ...]:
+    """Strings that end a response beside the end-of-sequence token."""
+    return () if settings.layout == "compact" and settings.style == "action_only" else (STOP_STRING,)
+
+
+def _compact(context: Context, pairs: Sequence[tuple[str, str]]) -> str:
+    """Labelled fields; the goal stands first and again last, next to the place where the answer starts."""
+    view = context.view
+    past = "".join(f"| {observation} > {action} " for observation, action in pairs)
+    actions = f"| can {' '.join(view.actions)} " if view.actions else ""
+    status = f" {view.status}" if view.status else ""
+    return f"| task {context.goal} {past}{actions}| now {view.observation}{status} | task {context.goal} act"
+
+
+def _full(settings: PromptSettings, context: Context, pairs: Sequence[tuple[str, str]]) -> str:
+    """An instruction in sentences, with numbered history."""
+    taken = len(context.history)
+    lines = [context.role, f"Your goal: {context.goal}"]
+    if taken:
+        lines.append(f"You have taken {taken} of at most {context.horizon} steps.")
+    if pairs:
+        first = taken - len(pairs) + 1
+        lines.append(f"The last {len(pairs)} observations and what you did:")
+        lines += [f"[{first + i}] saw: {o!r}, did: {a!r}" for i, (o, a) in enumerate(pairs)]
+    lines.append(f"Step {taken + 1}. You now see: {context.view.observation}")
+    if context.view.status:
+        lines.append(f"Status: {context.view.status}")
+    lines.append("Commands you can give now:\n" + "\n".join(f"- {a}" for a in context.view.actions))
+    if settings.style == "think_action":
+        lines.append(
+            "First reason about the situation between <think> and </think>. "
+            "Then give exactly one of the commands above between <action> and </action>."
+        )
+    else:
+        lines.append("Answer with exactly one of the commands above between <action> and </action> and nothing else.")
+    return "\n".join(lines)

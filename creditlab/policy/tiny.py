@@ -1,0 +1,80 @@
+"""The tiny model: a Qwen2 built from its configuration, over a word-level tokenizer of the environment's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+from creditlab.policy.settings import TinyModel
+
+PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
+PROMPT_WORDS = "| task can now act >"
+
+
+def split_pattern(phrases: Iterable[str]) -> str:
+    """The regular expression of one token: a fixed phrase (longest first), a word, a number, or another sign."""
+    ordered = sorted({" ".join(p.lower().split()) for p in phrases} - {""}, key=lambda p: (-len(p), p))
+    fixed = [_bounded(phrase) for phrase in ordered]
+    return "|".join([*fixed, "[a-z]+", r"\d+", r"[^\sa-z\d]"])
+
+
+def build_tokenizer(texts: Iterable[str], phrases: Iterable[str] = ()) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer whose vocabulary is the words of the texts and the fixed phrases, in sorted order.
+
+    Decoding joins tokens with one space, so that a command of words and numbers comes back byte for byte.
+    """
+    pattern = split_pattern(phrases)
+    split = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
+    words: set[str] = {" ".join(p.lower().split()) for p in phrases} - {""}
+    for text in (*texts, PROMPT_WORDS):
+        words.update(piece for piece, _ in split.pre_tokenize_str(_normal(text)))
+    vocabulary = {token: index for index, token in enumerate([PAD, EOS, UNKNOWN, *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(Regex(r"\s+"), " ")])
+    tokenizer.pre_tokenizer = split
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
+        clean_up_tokenization_spaces=False,
+        padding_side="left",
+    )
+
+
+def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2ForCausalLM:
+    """A Qwen2 with random weights drawn from the seed; raises ValueError when heads do not divide the width."""
+    if settings.hidden_size % settings.heads:
+        raise ValueError(f"model.heads={settings.heads} must divide model.hidden_size={settings.hidden_size}")
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.ffn_size,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.heads,
+        max_position_embeddings=settings.max_positions,
+        tie_word_embeddings=True,
+        initializer_range=settings.init_std,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    with torch.random.fork_rng(devices=[]):  # transformers initialises from torch's global generator
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(config)
+
+
+def _normal(text: str) -> str:
+    return re.sub(r"\s+", " ", text.lower())
+
+
+def _bounded(phrase: str) -> str:
+    """A phrase as a pattern that does not match inside a longer word."""
+    start = r"\b" if phrase[0].isalnum() else ""
+    end = r"\b" if phrase[-1].isalnum() else ""
+    return start + re.escape(phrase).replace(r"\ ", " ") + end
