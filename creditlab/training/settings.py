@@ -24,8 +24,6 @@ class RolloutSettings:
     """Sampling temperature; the learner scores tokens at the same temperature."""
     batch_size: Positive = 64
     """Prompts per call of the engine; longer queues are cut into calls of similar prompt lengths."""
-    step_timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds an environment may take for one action before its trajectory is recorded as an error."""
 
 
 @dataclass(frozen=True)

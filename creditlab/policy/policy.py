@@ -1,0 +1,91 @@
+"""The policy as the rollout core sees it: contexts in, recorded decisions out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creditlab.policy.prompts import Context, Projection, project, render, response_for
+from creditlab.policy.settings import PromptSettings
+
+Ids = NDArray[np.int32]
+
+
+class Generated(Protocol):
+    """A sampled response of any engine."""
+
+    ids: Ids
+    logprobs: NDArray[np.float32]
+    cut: bool
+
+
+class Generator(Protocol):
+    """An engine: prompts and uniform numbers in, sampled responses out."""
+
+    def __call__(
+        self, prompts: Sequence[Ids], uniforms: NDArray[np.float64], temperature: float, batch_size: int
+    ) -> Sequence[Generated]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the policy decided in one context."""
+
+    prompt_ids: Ids
+    prompt_cut: bool
+    """Whether history or the start of the prompt had to be left out."""
+    sample: Generated
+    response: str
+    projection: Projection
+
+
+class Policy:
+    """Renders prompts, samples with an engine and reads actions."""
+
+    def __init__(self, settings: PromptSettings, tokenizer: Any, generator: Generator, batch_size: int) -> None:
+        self.settings, self.tokenizer, self.generator, self.batch_size = settings, tokenizer, generator, batch_size
+
+    def decide(self, contexts: Sequence[Context], uniforms: NDArray[np.float64], temperature: float) -> list[Decision]:
+        """One decision per context; `uniforms` [contexts, longest response] are its random numbers."""
+        encoded = encode_prompts(self.settings, self.tokenizer, contexts)
+        samples = self.generator([ids for ids, _ in encoded], uniforms, temperature, self.batch_size)
+        decisions = []
+        for (ids, cut), sample in zip(encoded, samples, strict=True):
+            response = self.tokenizer.decode(sample.ids, skip_special_tokens=True)
+            decisions.append(Decision(ids, cut, sample, response, project(self.settings, response, not sample.cut)))
+        return decisions
+
+
+def encode_prompts(settings: PromptSettings, tokenizer: Any, contexts: Sequence[Context]) -> list[tuple[Ids, bool]]:
+    """Token ids of every prompt, and whether it had to be shortened to `max_prompt_tokens`."""
+    encoded = _encode(tokenizer, [render(settings, context) for context in contexts])
+    result = []
+    for ids, context in zip(encoded, contexts, strict=True):
+        if len(ids) <= settings.max_prompt_tokens:
+            result.append((ids, False))
+            continue
+        shorter = _encode(tokenizer, [render(settings, context, history=0)])[0]
+        result.append((shorter[-settings.max_prompt_tokens :], True))
+    return result
+
+
+def encode_target(settings: PromptSettings, tokenizer: Any, action: str) -> Ids:
+    """Token ids of the response that gives an action, the end-of-sequence token included; the imitation target."""
+    text = response_for(settings, action)
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return np.array([*ids, tokenizer.eos_token_id], dtype=np.int32)
+
+
+def _encode(tokenizer: Any, prompts: list[str]) -> list[Ids]:
+    """Token ids of prompts; a tokenizer with a chat template puts each into one user message."""
+    if getattr(tokenizer, "chat_template", None):
+        prompts = [
+            tokenizer.apply_chat_template([{"role": "user", "content": p}], tokenize=False, add_generation_prompt=True)
+            for p in prompts
+        ]
+    batch = tokenizer(prompts, add_special_tokens=False)["input_ids"]
+    return [np.array(ids, dtype=np.int32) for ids in batch]

@@ -1,0 +1,104 @@
+"""Evaluation on a frozen panel, and the statistics of episodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from creditlab.environments.protocol import Environment, Panel
+from creditlab.learner.distributed import rank, total, world_size
+from creditlab.policy.policy import Policy
+from creditlab.rollouts import StopReason, Trajectory
+from creditlab.tracking import metrics as m
+from creditlab.training.collect import Assignment, Timing, play
+
+
+def evaluate(
+    env: Environment,
+    policy: Policy,
+    panel: Panel,
+    temperature: float,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, float]:
+    """Metrics of one pass over the panel; each rank plays its share, and every rank gets the same numbers."""
+    mine = range(rank(), len(panel.tasks), world_size())
+    assignments = [
+        Assignment(f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id)) for i in mine
+    ]
+    trajectories = play(env, policy, assignments, temperature, Timing(), progress)
+    families = [panel.tasks[i].family for i in mine]
+    names = sorted({task.family for task in panel.tasks})
+    return _panel_metrics(trajectories, families, names)
+
+
+def _panel_metrics(trajectories: Sequence[Trajectory], families: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    kept = [(t, f) for t, f in zip(trajectories, families, strict=True) if t.stop is not StopReason.ERROR]
+    turns = sum(len(t.steps) for t, _ in kept)
+    idle = sum(not s.effective for t, _ in kept for s in t.steps)
+    invalid = sum(not s.valid for t, _ in kept for s in t.steps)
+    counts = [len(kept), sum(t.success for t, _ in kept), sum(t.score for t, _ in kept), turns, idle, invalid]
+    by_family = [n for name in names for n in _family_counts(kept, name)]
+    errors = len(trajectories) - len(kept)
+    sums = total(np.array([*counts, errors, *by_family], dtype=np.float64))
+    episodes, success = sums[0], sums[1]
+    share = success / max(episodes, 1)
+    metrics = {
+        m.VAL_SUCCESS: share,
+        m.VAL_SUCCESS_SE: math.sqrt(share * (1 - share) / max(episodes, 1)),
+        "val/score": sums[2] / max(episodes, 1),
+        m.VAL_TURNS: sums[3] / max(episodes, 1),
+        m.VAL_INEFFECTIVE: sums[4] / max(sums[3], 1),
+        "val/invalid_rate": sums[5] / max(sums[3], 1),
+        "val/episodes": episodes,
+        "val/errors": sums[6],
+    }
+    for index, name in enumerate(names):
+        family_episodes, family_success = sums[7 + 2 * index : 9 + 2 * index]
+        metrics[m.family_success(name)] = family_success / max(family_episodes, 1)
+    return {key: float(value) for key, value in metrics.items()}
+
+
+def _family_counts(kept: Sequence[tuple[Trajectory, str]], name: str) -> tuple[int, int]:
+    family = [t for t, f in kept if f == name]
+    return len(family), sum(t.success for t in family)
+
+
+def episode_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Statistics of an update's training episodes over all ranks; error trajectories are counted, never averaged."""
+    kept = [t for t in trajectories if t.stop is not StopReason.ERROR]
+    steps = [s for t in kept for s in t.steps]
+    sums = total(
+        np.array(
+            [
+                len(kept),
+                sum(t.success for t in kept),
+                sum(t.episode_return for t in kept),
+                len(steps),
+                len(trajectories) - len(kept),
+                sum(t.stop is StopReason.TRUNCATED for t in kept),
+                sum(not s.valid for s in steps),
+                sum(not s.effective for s in steps),
+                sum(s.cut for s in steps),
+                sum(len(s.prompt_ids) for s in steps),
+                sum(len(s.response_ids) for s in steps),
+            ],
+            dtype=np.float64,
+        )
+    )
+    episodes, decisions = max(sums[0], 1), max(sums[3], 1)
+    metrics = {
+        m.SUCCESS_RATE: sums[1] / episodes,
+        m.REWARD: sums[2] / episodes,
+        m.LENGTH: sums[3] / episodes,
+        "episode/decisions": sums[3],
+        m.EPISODE_ERRORS: sums[4],
+        "episode/truncated_rate": sums[5] / episodes,
+        m.VALID_RATIO: 1 - sums[6] / decisions,
+        "episode/ineffective_rate": sums[7] / decisions,
+        m.CUT_RATIO: sums[8] / decisions,
+        "prompt_length/mean": sums[9] / decisions,
+        "response_length/mean": sums[10] / decisions,
+    }
+    return {key: float(value) for key, value in metrics.items()}
