@@ -101,8 +101,8 @@ class ConsoleListener(Listener):
             return
         total = summary.metrics.get(names.TIME_TOTAL, self._clock() - self._began)
         self._say(f"{summary.status} in {duration(total)}", style="bold")
-        self._show(_result_table([self._records[step] for step in sorted(self._records)]))
-        self._show(_time_table(self._spent, total))
+        self._table(("held-out success", ""), _result_rows([self._records[step] for step in sorted(self._records)]))
+        self._table(("time", "", "share"), _time_rows(self._spent, total))
         width = max((len(label) for label in summary.paths), default=0)
         for label, path in summary.paths.items():
             self._say(f"{label:<{width}}  {path}")
@@ -117,14 +117,20 @@ class ConsoleListener(Listener):
     def _say(self, text: str, style: str = "", always: bool = False) -> None:
         if self._mode == "quiet" and not always:
             return
-        encoding = self._console.encoding
-        printable = text.encode(encoding, "replace").decode(encoding)
-        self._console.print(Text(printable, style=style), soft_wrap=True)
+        self._console.print(Text(self._printable(text), style=style), soft_wrap=True)
         self._spoke = self._clock()
 
-    def _show(self, table: Table | None) -> None:
-        if table is not None:
-            self._console.print(table)
+    def _table(self, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+        if not rows:
+            return
+        table = Table(*header)
+        for row in rows:
+            table.add_row(*(Text(self._printable(cell)) for cell in row))
+        self._console.print(table)
+
+    def _printable(self, text: str) -> str:
+        """The text with `?` for what the stream cannot encode; a listener must not fail over a sign."""
+        return text.encode(self._console.encoding, "replace").decode(self._console.encoding)
 
     def _drawn(self, curve: list[float]) -> str:
         return sparkline(curve) if self._console.encoding.startswith("utf") else ""
@@ -201,32 +207,26 @@ def _success(metrics: Metrics) -> str:
     return percent(metrics[names.VAL_SUCCESS]) + ("" if error is None else f" ± {100 * error:.1f}")
 
 
-def _result_table(records: list[dict[str, float]]) -> Table | None:
-    """Warm start, the last three evaluations, their mean and the gain; None without an evaluation."""
+def _result_rows(records: list[dict[str, float]]) -> list[tuple[str, ...]]:
+    """Warm start, the last three evaluations, their mean, the best and the gain, whichever there are."""
     curve = [record for record in records if names.VAL_SUCCESS in record]
-    if not curve:
-        return None
+    trained = [record for record in curve if record["step"] > 0]
     result = summarise(records)
-    table = Table("held-out success", "")
-    for record in curve:
-        if record["step"] == 0:
-            table.add_row("warm start", _success(record))
-    for record in [record for record in curve if record["step"] > 0][-3:]:
-        table.add_row(f"after update {record['step']:.0f}", _success(record))
-    if "last_three" in result:
-        table.add_row("mean of the last three", percent(result["last_three"]), style="bold")
-        table.add_row(f"best, after update {result['best_step']:.0f}", percent(result["best"]))
+    rows: list[tuple[str, ...]] = [("warm start", _success(record)) for record in curve if record["step"] == 0]
+    rows += [(f"after update {record['step']:.0f}", _success(record)) for record in trained[-3:]]
+    if trained:
+        rows.append((f"mean of the last {len(trained[-3:])}", percent(result["last_three"])))
+        rows.append((f"best, after update {result['best_step']:.0f}", percent(result["best"])))
     if "gain" in result:
-        table.add_row("gain over the warm start", f"{100 * result['gain']:+.1f} points", style="bold")
-    return table
+        rows.append(("gain over the warm start", f"{100 * result['gain']:+.1f} points"))
+    return rows
 
 
-def _time_table(spent: Mapping[str, float], total: float) -> Table | None:
-    """Seconds of each phase and its share of the total; None when nothing was timed."""
-    if not any(spent.values()):
-        return None
-    whole = max(total, sum(spent.values()))
-    table = Table("time", "", "share")
-    for phase, seconds in {**spent, "other": whole - sum(spent.values())}.items():
-        table.add_row(phase, duration(seconds), percent(seconds / whole))
-    return table
+def _time_rows(spent: Mapping[str, float], total: float) -> list[tuple[str, ...]]:
+    """Seconds of each phase and its share of the total; none when nothing was timed."""
+    timed = sum(spent.values())
+    if not timed:
+        return []
+    # seconds of phases before the listener's own clock began can exceed it
+    whole = max(total, timed)
+    return [(phase, duration(s), percent(s / whole)) for phase, s in {**spent, "other": whole - timed}.items()]
