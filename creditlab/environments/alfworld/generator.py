@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from creditlab.environments.alfworld.dice import Dice
-from creditlab.environments.alfworld.families import FAMILIES, GOALS, goal_text, task_sentences
+from creditlab.environments.alfworld.families import FAMILIES, GOALS, LOOK, TWO, goal_text, task_sentences
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.scenes import (
     CAPACITY,
@@ -85,26 +85,31 @@ def _draw_task(plan: FloorPlan, family: str, dice: Dice) -> tuple[str, str]:
 def _choices(room: str, number: int, family: str) -> tuple[tuple[tuple[str, str], float], ...]:
     """Every (target, goal) pair that this plan can pose, with its weight."""
     plan, table = floor_plan(room, number), GOALS[family, room]
-    if family == "look_at_obj_in_light":
-        lit = LAMP in plan.pool and any(home in plan.types for home in THINGS[LAMP].homes)
-        return tuple(((t, LAMP), w) for t, w in table.targets.items() if lit and t in plan.pool and _starts(t, LAMP, plan))
+    required = 2 if family == TWO else 1
+    if family == LOOK:
+        lit = LAMP in plan.pool and _places(LAMP, "", plan) > 0
+        return tuple(
+            ((t, LAMP), w) for t, w in table.targets.items() if lit and t in plan.pool and _places(t, LAMP, plan) > 0
+        )
     return tuple(
         ((target, goal), table.targets[target] * table.receptacles[goal])
         for target in table.targets
         for goal in table.receptacles
-        if target in plan.pool and goal in plan.types and goal in THINGS[target].homes and _starts(target, goal, plan)
+        if target in plan.pool and goal in plan.types and goal in THINGS[target].homes
+        if _places(target, goal, plan) >= required
     )
 
 
-def _starts(target: str, goal: str, plan: FloorPlan) -> bool:
-    """Whether the target can be somewhere else than at its goal."""
-    return any(weight > 0 and home != goal and home in plan.types for home, weight in THINGS[target].homes.items())
+def _places(kind: str, goal: str, plan: FloorPlan) -> int:
+    """How many objects of a kind have a place somewhere else than at the goal."""
+    homes = {home for home, weight in THINGS[kind].homes.items() if weight > 0 and home != goal}
+    return sum(CAPACITY.get(r.type, len(THINGS)) for r in plan.receptacles if r.type in homes)
 
 
 def _furnish(plan: FloorPlan, family: str, target: str, goal: str, dice: Dice) -> _Draft:
     """Puts objects into the plan's receptacles, the target's instances first."""
     draft = _Draft(plan, _receptacle_ids(plan))
-    copies, weights = _DOUBLE_COPIES if family == "pick_two_obj_and_place" else _SINGLE_COPIES
+    copies, weights = _DOUBLE_COPIES if family == TWO else _SINGLE_COPIES
     by_type: dict[str, list[int]] = defaultdict(list)
     for position, receptacle in enumerate(plan.receptacles):
         by_type[receptacle.type].append(position)

@@ -1,0 +1,315 @@
+"""ALFWorld as an environment of creditlab: household tasks in text, six families, no download needed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from creditlab.environments.alfworld.dice import Dice
+from creditlab.environments.alfworld.episode import AlfworldEpisode, task_info
+from creditlab.environments.alfworld.expert import Expert
+from creditlab.environments.alfworld.families import FAMILIES, family_name, task_sentences
+from creditlab.environments.alfworld.gametext import GameText
+from creditlab.environments.alfworld.generator import generate, rooms_of
+from creditlab.environments.alfworld.problem import Game, parse_problem
+from creditlab.environments.alfworld.scenes import ROOM_TABLES, ROOMS
+from creditlab.environments.alfworld.sources import (
+    GameSet,
+    find_evaluation_games,
+    find_training_games,
+    load_games,
+)
+from creditlab.environments.alfworld.things import THINGS
+from creditlab.environments.alfworld.views import Tracker
+from creditlab.environments.protocol import Panel, Task
+
+_PHRASES = (
+    "you are in the middle of a room. looking quickly around you, you see a ",
+    "you arrive at ",
+    "you open the ",
+    "you close the ",
+    "you pick up the ",
+    "you move the ",
+    "you turn on the ",
+    "you clean the ",
+    "you heat the ",
+    "you cool the ",
+    "nothing happens.",
+    ", and a ",
+    ", a ",
+    ". on the ",
+    ". the ",
+    " is closed.",
+    " is open",
+    ". in it, you see a ",
+    ". in it, you see nothing.",
+    ", you see a ",
+    ", you see nothing.",
+    "go to ",
+    " from the ",
+    " to the ",
+    " using the ",
+    "at the middle of a room",
+    "holding nothing",
+    "and put it in",
+)
+_WORDS = (
+    "-= Welcome to TextWorld, ALFRED! =-",
+    "Your task is to: .",
+    "You are facing the . Next to it, you see nothing.",
+    "You are carrying: a . You are not carrying anything.",
+    "On the , you see nothing. The is open. In it, you see a",
+    "This is a hot and clean, cool and clean, cold, sliced, normal. This is on. This is off. There's nothing special about .",
+    "You turn on the . You turn off the . You sliced the with the .",
+    "go to; open; close; take from; move to; put in/on; use; heat; clean; cool; slice with; examine; inventory; look; help",
+    "at the middle of a room holding nothing; holding clean hot cool sliced",
+    "look at under the; examine the with the",
+)
+_ENTITY = re.compile(r"^\s*([A-Za-z]+)_bar_(\S+) - (?:object|receptacle)", re.MULTILINE)
+_EVALUATION_SEEDS = 1 << 40
+"""Seeds of generated evaluation games start here, far above any training game's."""
+_PARSED_GAMES = 1024
+"""Parsed games kept in memory; the others are parsed again when they are played."""
+
+
+@dataclass(frozen=True)
+class ALFWorld:
+    """Household tasks in text (ALFWorld): find, process and place objects, or look at them under a lamp.
+
+    Without `games`, training and evaluation games come from the seeded generator. Nothing is read or generated before the
+    first use.
+    """
+
+    axis: ClassVar[str] = "env"
+    name: ClassVar[str] = "alfworld"
+
+    games: str | None = None
+    """Training games: null for generated ones, a packed `.jsonl` or `.jsonl.xz` file, a directory laid out like the official
+    data, or `auto` for the data that alfworld-download stored ($ALFWORLD_DATA)."""
+    eval_games: str | None = None
+    """Evaluation games, in the same forms; null takes the `valid_seen*` beside `games`, or generates them."""
+    families: tuple[str, ...] = ("pick_and_place_simple",)
+    """Task families, by name or alias: pick, look, clean, heat, cool, two."""
+    rooms: tuple[str, ...] = ("bathroom", "bedroom")
+    """Room types: kitchen, living_room, bedroom, bathroom; empty for all."""
+    horizon: int = 15
+    """Largest number of decisions in an episode (50 in the published experiments)."""
+    train_games: int = 2000
+    """Number of generated training games."""
+    eval_plans: Literal["seen", "unseen"] = "seen"
+    """Whether generated evaluation games use floor plans of the training games or ones kept apart."""
+    seed: int = 0
+    """Seed of the generated games."""
+    engine: Literal["fast"] = "fast"
+    """What plays the games; `fast` is this project's own engine with the texts of ALFWorld 0.4."""
+    hide_commands: tuple[str, ...] = ("help",)
+    """Commands, by first word, that are not listed to the policy; they remain admissible."""
+    budget_bins: int = 5
+    """Equal bins of the remaining budget in the coarse state view (MCGPO, Table 5)."""
+    frontier_excludes_satisfied: bool = True
+    """Whether the frontier F leaves out criteria that hold in full; otherwise it holds every enabled one."""
+
+    def __post_init__(self) -> None:
+        unknown = [room for room in self.rooms if room not in ROOMS]
+        if unknown:
+            raise ValueError(f"env.rooms: unknown room {unknown[0]!r}; there are {', '.join(ROOMS)}")
+        for key in ("horizon", "train_games", "budget_bins"):
+            if getattr(self, key) < 1:
+                raise ValueError(f"env.{key} must be at least 1, not {getattr(self, key)}")
+        if not 0 <= self.seed < 1 << 31:
+            raise ValueError(f"env.seed must lie in [0, 2^31), not {self.seed}")
+        if not self.families:
+            raise ValueError(f"env.families must name at least one of {', '.join(FAMILIES)}")
+        for family in self._families:
+            if not set(rooms_of(family)) & set(self._rooms):
+                there = ", ".join(rooms_of(family))
+                raise ValueError(f"env.rooms: {family} does not occur in {', '.join(self._rooms)}; it does in {there}")
+
+    @property
+    def role(self) -> str:
+        """One sentence that tells the policy who it is."""
+        return "You are a skilled household agent that acts in a text world by choosing one command at a time."
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """Fixed phrases of the texts, in lower case."""
+        return _PHRASES
+
+    def train_tasks(self) -> Sequence[Task]:
+        """The training tasks, in a fixed order; generated ones are made when they are asked for."""
+        return self._train
+
+    def panel(self, episodes: int, seed: int) -> Panel:
+        """A frozen list of evaluation episodes: as many different games as there are, then again with other seeds.
+
+        Raises ValueError for fewer than one episode, or where every held-out game is a training game.
+        """
+        if episodes < 1:
+            raise ValueError(f"a panel needs at least one episode, not {episodes}")
+        tasks = self._evaluation(episodes)
+        dice = Dice(seed, len(tasks))
+        order = sorted(range(len(tasks)), key=lambda _: dice.below(1 << 40)) if len(tasks) > episodes else range(len(tasks))
+        chosen = [tasks[order[i % len(order)]] for i in range(episodes)]
+        seeds = tuple(dice.below(1 << 31) for _ in chosen)
+        lines = (f"{task.payload.digest} {value}\n" for task, value in zip(chosen, seeds, strict=True))
+        digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+        return Panel(f"alfworld-{episodes}", tuple(chosen), seeds, digest)
+
+    def episode(self, task: Task) -> AlfworldEpisode:
+        """A new episode of a task; `start` begins it. Raises ValueError naming a game that cannot be parsed."""
+        game = self._parse(task.payload)
+        tracker = Tracker(
+            task_info(game),
+            self.horizon,
+            budget_bins=self.budget_bins,
+            frontier_excludes_satisfied=self.frontier_excludes_satisfied,
+        )
+        return AlfworldEpisode(task, game, tracker, frozenset(self.hide_commands))
+
+    def expert(self, task: Task, rng: np.random.Generator) -> EpisodeExpert:
+        """A policy that solves episodes of a task by exploring."""
+        return EpisodeExpert(Expert(self._parse(task.payload), rng))
+
+    def slip(self, episode: AlfworldEpisode, rng: np.random.Generator) -> str:
+        """A command that reads well but is not admissible now: of the kinds that a careless policy gives."""
+        names = sorted(episode.game.names.values())
+        admissible = set(episode.engine.admissible)
+        for _ in range(100):
+            thing, place = (names[int(rng.integers(len(names)))] for _ in range(2))
+            candidates = (
+                f"open {place}",
+                f"take {thing} from {place}",
+                f"move {thing} to {place}",
+                f"use {thing}",
+                f"go to {thing}",
+            )
+            command = candidates[int(rng.integers(len(candidates)))]
+            if command not in admissible:
+                return command
+        return f"go to {names[0]} {names[0]}"
+
+    def vocabulary(self) -> Iterable[str]:
+        """Texts that together hold every word of the observations, commands and tasks."""
+        kinds: Counter[str] = Counter()
+        for kind in {*THINGS, *(k for room in ROOM_TABLES.values() for k in (*room.furniture, *room.fixtures))}:
+            kinds[kind.lower()] = 1
+        for games in self._loaded_sets():
+            for game in games.games:
+                kinds |= _entity_counts(game.problem)
+        yield from _PHRASES
+        yield from _WORDS
+        for family in FAMILIES:
+            yield from task_sentences(family, ",", ",")
+        yield from sorted(kinds)
+        yield " ".join(str(number) for number in range(max(40, *kinds.values()) + 1))
+
+    def describe(self) -> dict[str, Any]:
+        """Facts for the run's manifest: where the games come from, how many, and their hashes."""
+        facts: dict[str, Any] = {
+            "environment": self.name,
+            "engine": self.engine,
+            "families": list(self._families),
+            "rooms": list(self._rooms),
+            "horizon": self.horizon,
+            "train_games": len(self._train),
+        }
+        if self.games is None:
+            return {**facts, "source": "generated", "seed": self.seed, "first_game": self._train[0].payload.digest}
+        loaded = self._loaded_training
+        return {**facts, "source": loaded.source, "games_hash": loaded.digest, "skipped": dict(loaded.skipped)}
+
+    @cached_property
+    def _families(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(family_name(name) for name in self.families))
+
+    @cached_property
+    def _rooms(self) -> tuple[str, ...]:
+        return self.rooms or ROOMS
+
+    @cached_property
+    def _parse(self) -> Callable[[GameText], Game]:
+        return lru_cache(maxsize=_PARSED_GAMES)(lambda game: parse_problem(game.problem, game.task, game.name))
+
+    @cached_property
+    def _train(self) -> Sequence[Task]:
+        if self.games is None:
+            return GeneratedTasks(self._families, self._rooms, self.seed << 8, self.train_games, unseen=False)
+        return tuple(map(_task, self._loaded_training.games))
+
+    @cached_property
+    def _loaded_training(self) -> GameSet:
+        return load_games(find_training_games(self.games or "auto"), self._families, self._rooms)
+
+    @cached_property
+    def _loaded_evaluation(self) -> GameSet:
+        where = self.eval_games
+        path = find_training_games(where) if where else find_evaluation_games(find_training_games(self.games or "auto"))
+        return load_games(path, self._families, self._rooms)
+
+    def _loaded_sets(self) -> list[GameSet]:
+        training = [] if self.games is None else [self._loaded_training]
+        evaluation = [] if self.games is None and self.eval_games is None else [self._loaded_evaluation]
+        return training + evaluation
+
+    def _evaluation(self, episodes: int) -> Sequence[Task]:
+        """Held-out tasks: as many generated ones as asked for, or every loaded one that is no training game."""
+        if self.games is None and self.eval_games is None:
+            start = _EVALUATION_SEEDS + (self.seed << 8)
+            return GeneratedTasks(self._families, self._rooms, start, episodes, unseen=self.eval_plans == "unseen")
+        known = set() if self.games is None else {game.digest for game in self._loaded_training.games}
+        held_out = tuple(_task(game) for game in self._loaded_evaluation.games if game.digest not in known)
+        if not held_out:
+            raise ValueError(
+                f"every game of {self._loaded_evaluation.source} is a training game: set env.eval_games to others"
+            )
+        return held_out
+
+
+class EpisodeExpert:
+    """The engine's expert behind the interface of an environment."""
+
+    def __init__(self, expert: Expert) -> None:
+        self._expert = expert
+
+    def act(self, episode: AlfworldEpisode) -> str:
+        """The next command in the episode's present state."""
+        return self._expert.act(episode.engine)
+
+
+class GeneratedTasks(Sequence[Task]):
+    """Generated tasks over every (family, room) in turn, each made when it is first asked for."""
+
+    def __init__(self, families: Sequence[str], rooms: Sequence[str], first_seed: int, count: int, *, unseen: bool) -> None:
+        self._kinds = [(family, room) for family in families for room in rooms_of(family) if room in rooms]
+        self._first_seed = first_seed
+        self._count = count
+        self._unseen = unseen
+        self._made: dict[int, Task] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:  # an index gives a task, a slice a tuple of tasks
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(self._count)))
+        position = range(self._count)[index]
+        if position not in self._made:
+            family, room = self._kinds[position % len(self._kinds)]
+            self._made[position] = _task(generate(family, room, self._first_seed + position, unseen=self._unseen))
+        return self._made[position]
+
+
+def _task(game: GameText) -> Task:
+    return Task(game.name, game.family, game.task, payload=game)
+
+
+def _entity_counts(problem: str) -> Counter[str]:
+    """How many entities of each kind a problem declares, by the kind's word in the texts."""
+    return Counter(kind.lower() + ("basin" if "basin" in rest.lower() else "") for kind, rest in _ENTITY.findall(problem))
