@@ -112,10 +112,6 @@ class Engine:
         """The last command taken apart; None at the start, after `restore` and when nothing happened."""
         return self._last
 
-    def command(self, text: str) -> Command | None:
-        """An admissible command taken apart, else None; changes nothing."""
-        return self._available().get(text.strip())
-
     @property
     def location(self) -> str:
         """Where the agent is."""
@@ -138,11 +134,6 @@ class Engine:
     def is_open(self, receptacle: str) -> bool:
         """Whether the inside can be reached: it is open, or needs no opening."""
         return receptacle in self._state.opened or receptacle not in self.game.openable
-
-    @property
-    def opened(self) -> frozenset[str]:
-        """The openable receptacles that are open."""
-        return self._state.opened
 
     @property
     def flags(self) -> Mapping[str, frozenset[str]]:

@@ -104,22 +104,21 @@ def read_typed_list(items: Sequence[SExpr], name: str, where: str) -> dict[str, 
 
 def check_atom(atom: SExpr, types: dict[str, str], name: str, where: str) -> tuple[str, ...]:
     """The atom as (predicate, arguments …) once its predicate, arity and argument types are those of the domain."""
-    if not isinstance(atom, list) or not atom or not all(isinstance(part, str) for part in atom):
+    if not isinstance(atom, list) or not atom or list in map(type, atom):
         raise ValueError(f"{name}: PDDL syntax error in {where}: {show(atom)} is no atom")
-    predicate, *arguments = parts = tuple(str(part) for part in atom)
+    predicate, *arguments = parts = tuple(map(str, atom))
     expected = PREDICATES.get(predicate)
+    kinds = tuple(map(types.get, arguments))
+    # The domain itself marks agents and locations as `checked`; no rule reads that fact.
+    if kinds == expected or (predicate == "checked" and len(kinds) == 1 and None not in kinds):
+        return parts
     if expected is None:
-        raise UnknownDomainError(f"{name}: unknown predicate {predicate!r} in {where}; it is not in the {DOMAIN} domain")
-    if len(arguments) != len(expected):
+        raise UnknownDomainError(f"{name}: unknown predicate {predicate!r} in {where}; the {DOMAIN} domain has none such")
+    if len(kinds) != len(expected):
         raise ValueError(f"{name}: {show(atom)} in {where}: {predicate} takes {len(expected)} arguments")
-    for argument, kind in zip(arguments, expected, strict=True):
-        found = types.get(argument)
-        if found is None:
-            raise ValueError(f"{name}: {show(atom)} in {where}: {argument!r} is not declared")
-        # The domain itself marks agents and locations as `checked`; no rule reads that fact.
-        if found != kind and predicate != "checked":
-            raise ValueError(f"{name}: {show(atom)} in {where}: {argument!r} is of type {found}, not {kind}")
-    return parts
+    if None in kinds:
+        raise ValueError(f"{name}: {show(atom)} in {where}: {arguments[kinds.index(None)]!r} is not declared")
+    raise ValueError(f"{name}: {show(atom)} in {where}: the arguments are of types {kinds}, not {expected}")
 
 
 def show(expression: SExpr) -> str:

@@ -146,13 +146,14 @@ def _read_sections(text: str, name: str) -> dict[str, list[SExpr]]:
 
 
 def _read_facts(init: list[SExpr], types: dict[str, str], name: str) -> dict[str, set[tuple[str, ...]]]:
-    """The initial facts, predicate to argument tuples; numeric fluents such as (= (total-cost) 0) carry no rule."""
+    """The initial facts, predicate to argument tuples; values of the domain's two numeric functions carry no rule."""
     facts: dict[str, set[tuple[str, ...]]] = defaultdict(set)
     for atom in init:
-        if isinstance(atom, list) and atom[:1] == ["="]:
-            continue
-        predicate, *arguments = check_atom(atom, types, name, ":init")
-        facts[predicate].add(tuple(arguments))
+        match atom:
+            case ["=", ["total-cost" | "distance", *_], str()]:
+                continue
+        parts = check_atom(atom, types, name, ":init")
+        facts[parts[0]].add(parts[1:])
     return facts
 
 
