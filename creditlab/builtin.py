@@ -6,6 +6,7 @@ from creditlab.credit.folds import All, Opposite, Same
 from creditlab.credit.match import GraphState, Observation, RubricOnly, StateOnly, StateRubric
 from creditlab.credit.shaping import RubricProgress
 from creditlab.credit.weighting import Evidence, Uniform
+from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.hookspecs import hookimpl
 from creditlab.learner.settings import DeepSpeedLearner
 from creditlab.policy.settings import TinyModel, TransformersEngine
@@ -17,4 +18,4 @@ def creditlab_components() -> list[type]:
     """Parts of credit, models, engines, learners and tracking."""
     match = [Observation, GraphState, StateRubric, StateOnly, RubricOnly]
     credit = [*match, Opposite, Same, All, Evidence, Uniform, RubricProgress]
-    return [*credit, TinyModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]
+    return [*credit, ALFWorld, TinyModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]

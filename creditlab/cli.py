@@ -124,7 +124,7 @@ def compose_job(overrides: list[str]) -> Job:
         with initialize_config_dir(config_dir(), version_base="1.3"):
             cfg = compose("config", overrides=overrides, return_hydra_config=True)
         choices = dict(cfg.hydra.runtime.choices)
-        plain = OmegaConf.masked_copy(cfg, [k for k in cfg if k != "hydra"])
+        plain = OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"])
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(explain(error, overrides)) from None
     return resolve(plain, choices)

@@ -75,7 +75,7 @@ def _node(component: Component) -> dict[str, Any]:
     return {"defaults": defaults, **node}
 
 
-class _PluginConfigs(SearchPathPlugin):  # type: ignore[misc]  # hydra ships no types
+class _PluginConfigs(SearchPathPlugin):
     """Adds the configuration folders that plug-ins announce through `creditlab_config`."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:

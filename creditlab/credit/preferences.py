@@ -37,19 +37,22 @@ class LevelTrace:
 
 
 @dataclass(frozen=True)
-class _Pairs:
-    """Row pairs [K]: `low` has the lower slot; `margin`/`scale` is the contrast Δ of low over high."""
+class LabelledPairs:
+    """Supported row pairs [K] with their contrast, before threshold and allocation."""
 
     low: Ints
+    """Row in the lower slot."""
     high: Ints
     split: Ints
     level: Ints
     support: Ints
+    """n*, the smaller number of evidence records of the two actions."""
     margin: Ints
+    """Contrast Δ of low over high, as the integer fraction margin/scale."""
     scale: Ints
 
-    def __getitem__(self, keep: Ints | Bools) -> _Pairs:
-        return _Pairs(*(column[keep] for column in vars(self).values()))
+    def __getitem__(self, keep: Ints | Bools) -> LabelledPairs:
+        return LabelledPairs(*(column[keep] for column in vars(self).values()))
 
 
 def build_preferences(
@@ -67,24 +70,29 @@ def build_preferences(
 
     Raises ValueError naming the row when the terminal score of its trajectory is not finite.
     """
+    pairs, traces = label_pairs(rows, levels, splits, min_support=min_support, labels=labels)
+    accepted = _allocate(rows, pairs[_qualifies(pairs, epsilon)], quota)
+    return _preferences(accepted, levels, weighting), traces
+
+
+def label_pairs(
+    rows: Rows, levels: Sequence[Level], splits: Sequence[Split], *, min_support: int = 1, labels: Labels = "outcome"
+) -> tuple[LabelledPairs, tuple[LevelTrace, ...]]:
+    """Every supported row pair once per split, at its most specific level, and what each level offered."""
     success = successes(rows)
     eligible = np.flatnonzero(rows.parsed & rows.trainable)
-    found, traces = [], []
+    found, traces = [_no_pairs()], []
     for index, level in enumerate(levels):
         first = _first_visits(rows, level, eligible)
         supported = [
             _supported(rows, level, index, number, first, split, success, min_support) for number, split in enumerate(splits)
         ]
         found += [pairs for pairs, _ in supported]
-        sizes = np.concatenate([s for _, s in supported]) if supported else np.zeros(0, np.int64)
+        sizes = np.concatenate([s for _, s in supported])
         traces.append(LevelTrace(level.name, sum(len(pairs.low) for pairs, _ in supported), sizes))
-    if not found:
-        return _preferences(_no_pairs(), levels, weighting), tuple(traces)
+    # The level is fixed here, before any contrast is looked at: a supported exact tie is not retried at a coarser level.
     pairs = _most_specific(_concatenate(found), len(rows))
-    if labels == "candidate_progress":
-        pairs = _by_progress(rows, pairs)
-    qualifying = pairs[_qualifies(pairs, epsilon)]
-    return _preferences(_allocate(rows, qualifying, quota), levels, weighting), tuple(traces)
+    return _by_progress(rows, pairs) if labels == "candidate_progress" else pairs, tuple(traces)
 
 
 def successes(rows: Rows) -> Bools:
@@ -101,7 +109,7 @@ def _first_visits(rows: Rows, level: Level, eligible: Ints) -> Ints:
 
 def _supported(
     rows: Rows, level: Level, index: int, number: int, first: Ints, split: Split, success: Bools, min_support: int
-) -> tuple[_Pairs, Ints]:
+) -> tuple[LabelledPairs, Ints]:
     """Pairs of candidates that share a context and differ in the action, both supported; and the sizes of the contexts."""
     context = level.ids[rows.state[first]]
     cell = joint(context, rows.action[first])
@@ -117,7 +125,7 @@ def _supported(
     differ = cell[low] != cell[high]
     low, high = low[differ], high[differ]
     n_low, n_high = records[cell[low]], records[cell[high]]
-    pairs = _Pairs(
+    pairs = LabelledPairs(
         low=first[low],
         high=first[high],
         split=np.full(len(low), number, np.int64),
@@ -140,12 +148,12 @@ def _within(members: Ints, context: Ints) -> tuple[Ints, Ints]:
     return np.concatenate(lows), np.concatenate(highs)
 
 
-def _most_specific(pairs: _Pairs, rows: int) -> _Pairs:
-    """Each row pair once per split, at the first level that supports it; its contrast has not been looked at yet."""
+def _most_specific(pairs: LabelledPairs, rows: int) -> LabelledPairs:
+    """Each row pair once per split, at the first level that supports it."""
     return pairs[first_index(joint(pairs.split, pairs.low * rows + pairs.high))]
 
 
-def _by_progress(rows: Rows, pairs: _Pairs) -> _Pairs:
+def _by_progress(rows: Rows, pairs: LabelledPairs) -> LabelledPairs:
     """The pairs with the difference of the candidates' own gain in goal progress as contrast, at most 1 in size."""
     numerator, denominator = rows.goal_progress
     before, after = rows.state, rows.state + 1
@@ -155,17 +163,19 @@ def _by_progress(rows: Rows, pairs: _Pairs) -> _Pairs:
     gain, scale = gain // divisor, scale // divisor
     margin = gain[pairs.low] * scale[pairs.high] - gain[pairs.high] * scale[pairs.low]
     scale = scale[pairs.low] * scale[pairs.high]
-    return _Pairs(pairs.low, pairs.high, pairs.split, pairs.level, pairs.support, np.clip(margin, -scale, scale), scale)
+    return LabelledPairs(
+        pairs.low, pairs.high, pairs.split, pairs.level, pairs.support, np.clip(margin, -scale, scale), scale
+    )
 
 
-def _qualifies(pairs: _Pairs, epsilon: float) -> Bools:
+def _qualifies(pairs: LabelledPairs, epsilon: float) -> Bools:
     """Whether |Δ| ≥ ε, decided in integers; a tie orders nothing, whatever ε is."""
     threshold = Fraction(str(epsilon)).limit_denominator(10**9)
     margin = np.abs(pairs.margin)
     return np.asarray((margin > 0) & (margin * threshold.denominator >= pairs.scale * threshold.numerator))
 
 
-def _allocate(rows: Rows, pairs: _Pairs, quota: int) -> _Pairs:
+def _allocate(rows: Rows, pairs: LabelledPairs, quota: int) -> LabelledPairs:
     """One comparison per sibling pair, then greedily at most `quota` per group and fold, every row once.
 
     Both steps prefer the earliest: (later turn, earlier turn, lower slot, higher slot, turn of the lower slot).
@@ -198,7 +208,7 @@ def _allocate(rows: Rows, pairs: _Pairs, quota: int) -> _Pairs:
     return pairs[np.array(kept, np.int64)]
 
 
-def _preferences(pairs: _Pairs, levels: Sequence[Level], weighting: PairWeighting) -> Preferences:
+def _preferences(pairs: LabelledPairs, levels: Sequence[Level], weighting: PairWeighting) -> Preferences:
     """Winner before loser, weighted."""
     contrast: Floats = np.abs(pairs.margin) / pairs.scale
     resolution = np.array([level.resolution for level in levels], np.float64)[pairs.level]
@@ -213,12 +223,12 @@ def _preferences(pairs: _Pairs, levels: Sequence[Level], weighting: PairWeightin
     )
 
 
-def _concatenate(parts: Sequence[_Pairs]) -> _Pairs:
-    return _Pairs(*(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in parts), strict=True)))
+def _concatenate(parts: Sequence[LabelledPairs]) -> LabelledPairs:
+    return LabelledPairs(*(np.concatenate(columns) for columns in zip(*(vars(p).values() for p in parts), strict=True)))
 
 
-def _no_pairs() -> _Pairs:
-    return _Pairs(*(np.zeros(0, np.int64) for _ in range(7)))
+def _no_pairs() -> LabelledPairs:
+    return LabelledPairs(*(np.zeros(0, np.int64) for _ in range(7)))
 
 
 def pair_diagnostics(rows: Rows, preferences: Preferences, traces: Sequence[LevelTrace]) -> Mapping[str, float]:

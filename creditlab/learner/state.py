@@ -20,7 +20,8 @@ def save_state(learner: Learner, tokenizer: Any, folder: Path) -> None:
     tensors = optimizer_tensors(learner)
     if learner.engine.global_rank:
         return
-    learner.module.model.save_pretrained(folder / "model")
+    model: Any = learner.module.model
+    model.save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, folder / OPTIMIZER_FILE)
 

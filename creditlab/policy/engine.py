@@ -101,7 +101,7 @@ class TransformersGenerator:
         return None
 
 
-class _InverseSampler(LogitsProcessor):  # type: ignore[misc]  # transformers is untyped here
+class _InverseSampler(LogitsProcessor):
     """Picks each token by inverting the cumulative distribution, and leaves `generate` only that one to take."""
 
     def __init__(self, uniforms: torch.Tensor, temperature: float) -> None:

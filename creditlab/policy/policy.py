@@ -18,9 +18,12 @@ Ids = NDArray[np.int32]
 class Generated(Protocol):
     """A sampled response of any engine."""
 
-    ids: Ids
-    logprobs: NDArray[np.float32]
-    cut: bool
+    @property
+    def ids(self) -> Ids: ...
+    @property
+    def logprobs(self) -> NDArray[np.float32]: ...
+    @property
+    def cut(self) -> bool: ...
 
 
 class Generator(Protocol):

@@ -36,7 +36,7 @@ def build_tokenizer(texts: Iterable[str], phrases: Iterable[str] = ()) -> PreTra
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(Regex(r"\s+"), " ")])
     tokenizer.pre_tokenizer = split
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=PAD,
         eos_token=EOS,
@@ -66,7 +66,7 @@ def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerFast, seed: i
     )
     with torch.random.fork_rng(devices=[]):  # transformers initialises from torch's global generator
         torch.manual_seed(seed)
-        return Qwen2ForCausalLM(config)
+        return Qwen2ForCausalLM(config)  # type: ignore[no-untyped-call]
 
 
 def _normal(text: str) -> str:

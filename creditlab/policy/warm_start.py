@@ -20,10 +20,14 @@ FLOOR = 0.05
 class ImitationSettings(Protocol):
     """The part of the configuration that imitation reads."""
 
-    steps: int
-    batch_size: int
-    lr: float
-    prompt_loss: float
+    @property
+    def steps(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def lr(self) -> float: ...
+    @property
+    def prompt_loss(self) -> float: ...
 
 
 def imitate(

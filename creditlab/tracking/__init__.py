@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import TypeAdapter
-
 from creditlab.tracking.config import TrackingConfig
 from creditlab.tracking.console import ConsoleListener
 from creditlab.tracking.events import Listener, Metrics, Run, Summary, Tracker
@@ -13,10 +9,8 @@ from creditlab.tracking.jsonl import JsonlListener
 from creditlab.tracking.wandb_listener import WandbListener
 
 
-def default_listeners(run: Run) -> list[Listener]:
-    """The listeners that the `tracking` section of the run's configuration asks for; metrics.jsonl comes first, always."""
-    section: dict[str, Any] = dict(run.config.get("tracking") or {})
-    config = TypeAdapter(TrackingConfig).validate_python(section, extra="forbid")
+def default_listeners(config: TrackingConfig) -> list[Listener]:
+    """The listeners that the `tracking` section of a run's configuration asks for; metrics.jsonl comes first, always."""
     listeners: list[Listener] = [JsonlListener(), ConsoleListener(config.console, config.every)]
     if config.wandb != "disabled":
         listeners.append(WandbListener(config))

@@ -38,7 +38,7 @@ class WandbListener(Listener):
                 break
             except Exception as error:  # a refused network, an unknown host, a bad key: all of them must not matter
                 warnings.append(f"W&B cannot start {mode}: {_first_line(error)}")
-                _reset()
+                _end_service(1)  # it would keep the run's id in use
         return warnings
 
     def on_update(self, step: int, metrics: Metrics) -> None:
@@ -51,7 +51,10 @@ class WandbListener(Listener):
         if self._run is None:
             return
         self._run.summary.update({"status": summary.status, **summary.metrics, **self._result()})
-        self._run.finish(exit_code=int(summary.status == "failed"))
+        failed = int(summary.status == "failed")
+        self._run.finish(exit_code=failed)
+        # finish returns while the service still writes: end it, so that the file is whole and the run's id free again
+        _end_service(failed)
 
     def paths(self) -> Mapping[str, Path]:
         if self._run is None:
@@ -115,11 +118,10 @@ def _has_credentials(warnings: list[str]) -> bool:
         return False
 
 
-def _reset() -> None:
-    """Ends the W&B service after a failed start; it would keep the run's id in use."""
+def _end_service(exit_code: int) -> None:
     import wandb
 
-    wandb.teardown(exit_code=1)
+    wandb.teardown(exit_code=exit_code)
 
 
 def _run_id(run: Run) -> str:

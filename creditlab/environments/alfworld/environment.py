@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,64 +14,21 @@ import numpy as np
 from creditlab.environments.alfworld.dice import Dice
 from creditlab.environments.alfworld.episode import AlfworldEpisode, task_info
 from creditlab.environments.alfworld.expert import Expert
-from creditlab.environments.alfworld.families import FAMILIES, family_name, task_sentences
+from creditlab.environments.alfworld.families import FAMILIES, family_name
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.generator import generate, rooms_of
 from creditlab.environments.alfworld.problem import Game, parse_problem
-from creditlab.environments.alfworld.scenes import ROOM_TABLES, ROOMS
+from creditlab.environments.alfworld.scenes import ROOMS
 from creditlab.environments.alfworld.sources import (
     GameSet,
     find_evaluation_games,
-    find_training_games,
+    find_games,
     load_games,
 )
-from creditlab.environments.alfworld.things import THINGS
 from creditlab.environments.alfworld.views import Tracker
+from creditlab.environments.alfworld.vocabulary import PHRASES, texts
 from creditlab.environments.protocol import Panel, Task
 
-_PHRASES = (
-    "you are in the middle of a room. looking quickly around you, you see a ",
-    "you arrive at ",
-    "you open the ",
-    "you close the ",
-    "you pick up the ",
-    "you move the ",
-    "you turn on the ",
-    "you clean the ",
-    "you heat the ",
-    "you cool the ",
-    "nothing happens.",
-    ", and a ",
-    ", a ",
-    ". on the ",
-    ". the ",
-    " is closed.",
-    " is open",
-    ". in it, you see a ",
-    ". in it, you see nothing.",
-    ", you see a ",
-    ", you see nothing.",
-    "go to ",
-    " from the ",
-    " to the ",
-    " using the ",
-    "at the middle of a room",
-    "holding nothing",
-    "and put it in",
-)
-_WORDS = (
-    "-= Welcome to TextWorld, ALFRED! =-",
-    "Your task is to: .",
-    "You are facing the . Next to it, you see nothing.",
-    "You are carrying: a . You are not carrying anything.",
-    "On the , you see nothing. The is open. In it, you see a",
-    "This is a hot and clean, cool and clean, cold, sliced, normal. This is on. This is off. There's nothing special about .",
-    "You turn on the . You turn off the . You sliced the with the .",
-    "go to; open; close; take from; move to; put in/on; use; heat; clean; cool; slice with; examine; inventory; look; help",
-    "at the middle of a room holding nothing; holding clean hot cool sliced",
-    "look at under the; examine the with the",
-)
-_ENTITY = re.compile(r"^\s*([A-Za-z]+)_bar_(\S+) - (?:object|receptacle)", re.MULTILINE)
 _EVALUATION_SEEDS = 1 << 40
 """Seeds of generated evaluation games start here, far above any training game's."""
 _PARSED_GAMES = 1024
@@ -140,7 +96,7 @@ class ALFWorld:
     @property
     def phrases(self) -> tuple[str, ...]:
         """Fixed phrases of the texts, in lower case."""
-        return _PHRASES
+        return PHRASES
 
     def train_tasks(self) -> Sequence[Task]:
         """The training tasks, in a fixed order; generated ones are made when they are asked for."""
@@ -197,18 +153,7 @@ class ALFWorld:
 
     def vocabulary(self) -> Iterable[str]:
         """Texts that together hold every word of the observations, commands and tasks."""
-        kinds: Counter[str] = Counter()
-        for kind in {*THINGS, *(k for room in ROOM_TABLES.values() for k in (*room.furniture, *room.fixtures))}:
-            kinds[kind.lower()] = 1
-        for games in self._loaded_sets():
-            for game in games.games:
-                kinds |= _entity_counts(game.problem)
-        yield from _PHRASES
-        yield from _WORDS
-        for family in FAMILIES:
-            yield from task_sentences(family, ",", ",")
-        yield from sorted(kinds)
-        yield " ".join(str(number) for number in range(max(40, *kinds.values()) + 1))
+        return texts(game.problem for games in self._loaded_sets() for game in games.games)
 
     def describe(self) -> dict[str, Any]:
         """Facts for the run's manifest: where the games come from, how many, and their hashes."""
@@ -243,14 +188,18 @@ class ALFWorld:
             return GeneratedTasks(self._families, self._rooms, self.seed << 8, self.train_games, unseen=False)
         return tuple(map(_task, self._loaded_training.games))
 
+    @property
+    def _training_path(self) -> Path:
+        return find_games(self.games or "auto", "games", "train")
+
     @cached_property
     def _loaded_training(self) -> GameSet:
-        return load_games(find_training_games(self.games or "auto"), self._families, self._rooms)
+        return load_games(self._training_path, self._families, self._rooms)
 
     @cached_property
     def _loaded_evaluation(self) -> GameSet:
         where = self.eval_games
-        path = find_training_games(where) if where else find_evaluation_games(find_training_games(self.games or "auto"))
+        path = find_games(where, "eval_games", "valid_seen") if where else find_evaluation_games(self._training_path)
         return load_games(path, self._families, self._rooms)
 
     def _loaded_sets(self) -> list[GameSet]:
@@ -308,8 +257,3 @@ class GeneratedTasks(Sequence[Task]):
 
 def _task(game: GameText) -> Task:
     return Task(game.name, game.family, game.task, payload=game)
-
-
-def _entity_counts(problem: str) -> Counter[str]:
-    """How many entities of each kind a problem declares, by the kind's word in the texts."""
-    return Counter(kind.lower() + ("basin" if "basin" in rest.lower() else "") for kind, rest in _ENTITY.findall(problem))

@@ -77,25 +77,25 @@ def load_games(path: Path, families: Collection[str] = FAMILIES, rooms: Collecti
     return GameSet(str(path), tuple(games), dict(skipped), examples)
 
 
-def find_training_games(where: str) -> Path:
-    """The path of `env.games`: a packed file, a directory, or `auto` for the data that alfworld-download stored.
+def find_games(where: str, key: str, split: str) -> Path:
+    """The path that `where` stands for: a packed file, a directory, or `auto` for the data that alfworld-download stored.
 
-    Raises ValueError naming what was looked for. A directory with splits gives its `train` part.
+    A directory with splits gives the named one. Raises ValueError naming the configuration key and what was looked for.
     """
     if where == "auto":
         root = Path(os.environ.get(DATA_VARIABLE, _DEFAULT_DATA)).expanduser()
-        hint = f"run alfworld-download, set {DATA_VARIABLE}, or give env.games a path"
+        hint = f"run alfworld-download, set {DATA_VARIABLE}, or give a path"
     else:
         root = Path(os.path.expandvars(where)).expanduser()
-        hint = "give env.games a directory, a .jsonl or .jsonl.xz file, auto, or null for generated games"
+        hint = "give a directory, a .jsonl or .jsonl.xz file, or auto"
     if not root.exists():
-        raise ValueError(f"no games at {root}: {hint}")
+        raise ValueError(f"env.{key}: no games at {root}; {hint}")
     if root.is_file():
         if not root.name.endswith(_SUFFIXES):
-            raise ValueError(f"{root} is no packed file of games ({' or '.join(_SUFFIXES)}): {hint}")
+            raise ValueError(f"env.{key}: {root} is no packed file of games; {hint}")
         return root
-    splits = [root / "train", *sorted(root.glob("json_2.1.*/train"), reverse=True)]
-    return next((split for split in splits if split.is_dir()), root)
+    parts = [root / split, *sorted(root.glob(f"json_2.1.*/{split}"), reverse=True)]
+    return next((part for part in parts if part.is_dir()), root)
 
 
 def find_evaluation_games(training: Path) -> Path:

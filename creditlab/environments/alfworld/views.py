@@ -80,7 +80,7 @@ class Tracker:
         self.held: str | None = None
         self._states: dict[str, frozenset[str]] = {}
         self._origin: dict[str, str] = {}
-        self._moved: dict[str, str] = {}
+        self._put: dict[str, str] = {}
         self._acquired: frozenset[str] = frozenset()
         self._lamps: frozenset[str] = frozenset()
         self._ever: frozenset[str] = frozenset()
@@ -100,7 +100,7 @@ class Tracker:
     def placed(self) -> frozenset[str]:
         """Target objects now in a receptacle of the goal's kind, as far as the agent put them there."""
         goal = self.task.receptacle
-        return frozenset(name for name, place in self._moved.items() if _kind(place) == goal and self._is_target(name))
+        return frozenset(name for name, place in self._put.items() if _kind(place) == goal and self._is_target(name))
 
     def start(self, intro: str, admissible: Iterable[str]) -> State:
         """The first state."""
@@ -121,7 +121,7 @@ class Tracker:
             self.held,
             dict(self._states),
             dict(self._origin),
-            dict(self._moved),
+            dict(self._put),
             self._acquired,
             self._lamps,
             self._ever,
@@ -129,8 +129,8 @@ class Tracker:
 
     def restore(self, snapshot: Any) -> None:
         """Continues from a snapshot of the same task."""
-        self.turn, self.location, self.held, states, origin, moved, self._acquired, self._lamps, self._ever = snapshot
-        self._states, self._origin, self._moved = dict(states), dict(origin), dict(moved)
+        self.turn, self.location, self.held, states, origin, put, self._acquired, self._lamps, self._ever = snapshot
+        self._states, self._origin, self._put = dict(states), dict(origin), dict(put)
 
     def _apply(self, command: str, feedback: str) -> None:
         verb, _, rest = command.partition(" ")
@@ -138,25 +138,25 @@ class Tracker:
             self.location = rest.removeprefix("to ")
         elif verb == "use" and rest:
             self._switch(rest, on="turn off" not in feedback.lower())
+        elif verb == "examine":
+            for lamp, state in _SWITCH.findall(feedback):
+                self._switch(lamp, on=state == "on")
         elif verb in _SEPARATOR:
             thing, separator, place = rest.partition(_SEPARATOR[verb])
             if separator:
                 self._handle(verb, thing, place)
-        for lamp, state in _SWITCH.findall(feedback):
-            self._switch(lamp, on=state == "on")
 
     def _handle(self, verb: str, thing: str, place: str) -> None:
         """Follows a command on an object and a receptacle or tool."""
         if verb == "take":
             self.held = thing
             self._origin.setdefault(thing, place)
-            self._moved.pop(thing, None)
+            self._put.pop(thing, None)
             if self._is_target(thing):
                 self._acquired |= {thing}
         elif verb in ("move", "put"):
             self.held = None
-            if self._origin.get(thing) != place:
-                self._moved[thing] = place
+            self._put[thing] = place
         else:
             state = _STATE_OF[verb]
             self._states[thing] = (self._states.get(thing, frozenset()) | {state}) - {_UNDOES.get(state)}
@@ -175,6 +175,14 @@ class Tracker:
         if self.held is None:
             return "nothing"
         return " ".join([*sorted(self._states.get(self.held, ())), self.held])
+
+    def _moved_text(self) -> str:
+        """Objects that lie elsewhere than where they were found; one that is back is not listed, the world being the same."""
+        return ", ".join(
+            f"{name}: {self._origin.get(name, 'unknown')} -> {place}"
+            for name, place in sorted(self._put.items())
+            if self._origin.get(name) != place
+        )
 
     def _budget_bin(self) -> int:
         """Remaining turns over the horizon in equal bins 1 … n, closed on the right."""
@@ -205,11 +213,10 @@ class Tracker:
         rubric = {name: channel(values[name], full) for name, full in self._full.items()}
         self._ever |= {name for name in rubric if values[name] > 0}
         opened = frontier(self._template, rubric, self._ever, solved=solved, excludes_satisfied=self._excludes_satisfied)
-        moved = ", ".join(f"{name}: {self._origin.get(name, '?')} -> {place}" for name, place in sorted(self._moved.items()))
         commands = ",".join(sorted(admissible))
         views = {
             "observation": observation,
-            "graph": f"{observation}\n{self.status}\nmoved {moved}\n{commands}",
+            "graph": f"{observation}\n{self.status}\nmoved {self._moved_text()}\n{commands}",
             "exact": _fields(
                 task=self.task.family,
                 at=self.location,

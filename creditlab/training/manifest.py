@@ -1,0 +1,74 @@
+"""The manifest of a run: what it was made with, so that its numbers can be traced and repeated."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from creditlab import __version__
+from creditlab.config import Job
+from creditlab.credit.conventions import PRESETS, preset
+from creditlab.environments.protocol import Panel
+from creditlab.registry import part_names, registry
+
+PACKAGES = ("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld")
+
+
+def manifest(job: Job, panel: Panel, environment: dict[str, Any], warm_start: dict[str, Any]) -> dict[str, Any]:
+    """Versions, revision, panel, conventions, environment and warm start of a run, as plain data."""
+    return {
+        "creditlab": __version__,
+        "revision": _revision(),
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "plugins": sorted({c.package for c in registry().components.values()}),
+        "failed_plugins": dict(registry().failed),
+        "configuration_hash": job.hash,
+        "convention": job.settings.convention,
+        "conventions": _conventions(job.method),
+        "panel": {"name": panel.name, "episodes": len(panel.tasks), "hash": panel.hash},
+        "environment": environment,
+        "warm_start": warm_start,
+    }
+
+
+def _conventions(method: Any) -> dict[str, Any]:
+    """What the fields that a convention presets came out as, for the method and its parts."""
+    found: dict[str, Any] = {}
+    for field in fields(method):
+        if field.name in part_names(type(method)):
+            nested = getattr(method, field.name)
+            found |= {f"{field.name}.{k}": v for k, v in _conventions(nested).items()} if nested is not None else {}
+        elif field.name in PRESETS:
+            found[field.name] = preset(field.name, method.convention, getattr(method, field.name))
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _revision() -> str | None:
+    """The git revision of the checkout the package runs from, marked when it has changes; None outside one."""
+    folder = Path(__file__).resolve().parents[2]
+    if not (folder / ".git").exists():
+        return None
+    try:
+        head = _git(folder, "rev-parse", "HEAD")
+        return head + ("-modified" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    return done.stdout.strip()

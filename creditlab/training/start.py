@@ -1,0 +1,69 @@
+"""Where a run begins: model and tokenizer, warm-started by imitation or taken from the cache."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch.distributed as dist
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from creditlab.config import Job
+from creditlab.learner.distributed import rank, world_size
+from creditlab.policy.tiny import build_model, build_tokenizer
+from creditlab.policy.warm_start import imitate
+from creditlab.training.demonstrations import WarmStartCache, cache_key, demonstrate, encode
+from creditlab.training.seeds import derive, number
+
+Report = Callable[[str, int, int, str], None]
+
+
+def load_model(folder: Path) -> tuple[Any, Any]:
+    """Model and tokenizer from a folder in Hugging Face format, safetensors only."""
+    model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, dtype="auto")
+    return model, AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+
+
+def warm_start(job: Job, report: Report) -> tuple[Path, dict[str, Any]]:
+    """Folder of the warm-started model and its facts, made once and cached; with several ranks the first one makes it."""
+    settings, env = job.settings.warm_start, job.env
+    facts = asdict(env) if is_dataclass(env) and not isinstance(env, type) else {}
+    cache = WarmStartCache(settings.cache, cache_key(job.model, job.prompt, settings, {**facts, **env.describe()}))
+    cached = cache.found
+    started = time.perf_counter()
+    made: dict[str, Any] = {}
+    if not cached and rank() == 0:
+        made = _make(job, cache, report)
+    if world_size() > 1:
+        dist.barrier()
+    return cache.path, {"hash": cache.hash, "cached": cached, "seconds": round(time.perf_counter() - started, 2), **made}
+
+
+def _make(job: Job, cache: WarmStartCache, report: Report) -> dict[str, Any]:
+    settings, env = job.settings.warm_start, job.env
+    tokenizer = build_tokenizer(env.vocabulary(), env.phrases)
+    model = build_model(job.model, tokenizer, number(settings.seed, "initial weights") % 2**32)
+    facts: dict[str, Any] = {"parameters": sum(p.numel() for p in model.parameters()), "vocabulary": len(tokenizer)}
+    if settings.steps:
+        shown = demonstrate(env, settings, lambda done, total: report("demonstrations", done, total, ""))
+        examples = encode(shown, job.prompt, tokenizer)
+        losses = imitate(
+            model,
+            examples,
+            settings,
+            derive(settings.seed, "imitation"),
+            lambda done, total, loss: report("imitation", done, total, f"loss {loss:.2f}"),
+        )
+        facts |= {
+            "examples": len(examples),
+            "demonstrations_solved": round(shown.success_rate, 4),
+            "prompt_tokens": round(float(np.mean([len(p) for p, _ in examples])), 1),
+            "loss_first": round(float(np.mean(losses[:20])), 4),
+            "loss_last": round(float(np.mean(losses[-20:])), 4),
+        }
+    cache.store(model, tokenizer, facts)
+    return facts
