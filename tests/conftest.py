@@ -9,12 +9,12 @@ import pytest
 
 TEST_DATA = Path(os.environ.get("CREDITLAB_TEST_DATA", "../shared/data"))
 """Folder with real games and golden numbers; tests that need it skip where it is absent."""
+DATA_ROOT = TEST_DATA if TEST_DATA.is_absolute() else Path(__file__).resolve().parents[1] / TEST_DATA
 
 
 def data_path(*parts: str) -> Path:
     """A file of the test data; skips the test where it is absent, or fails under CREDITLAB_REQUIRE_DATA=1."""
-    root = TEST_DATA if TEST_DATA.is_absolute() else Path(__file__).parents[1] / TEST_DATA
-    path = root.joinpath(*parts)
+    path = DATA_ROOT.joinpath(*parts)
     if not path.exists():
         reason = f"test data {'/'.join(parts)} not found; set CREDITLAB_TEST_DATA to the folder that holds it"
         if os.environ.get("CREDITLAB_REQUIRE_DATA") == "1":

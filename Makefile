@@ -1,0 +1,43 @@
+# make run    the main job on the embedded defaults      make test   the tests
+# make lint   ruff and mypy                              make bench  speed as ratios against references
+# Each sets up .venv by itself, and again when pyproject.toml or constraints.txt change.
+
+PYTHON ?= python3
+VENV ?= .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+ARGS ?=
+
+# One thread per process: two OpenMP pools that compete for the same cores are several times slower than one.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: run test lint bench learn clean
+
+run: $(READY)
+	$(PY) -m creditlab resume=auto $(ARGS)
+
+test: $(READY)
+	$(PY) -m pytest $(ARGS)
+
+lint: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(READY)
+	$(PY) benchmarks/credit.py
+	$(PY) benchmarks/rollout.py
+
+# The main job, checked: the held-out success must rise from a warm start that leaves room.
+learn: $(READY)
+	$(PY) benchmarks/learning.py $(ARGS)
+
+# torch goes first, so that the constrained build is there before anything else asks for it
+$(READY): pyproject.toml constraints.txt
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --constraint constraints.txt torch
+	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
