@@ -93,10 +93,10 @@ def random_groups(
     rng: np.random.Generator,
     *,
     groups: int = 3,
-    slots: int = 4,
+    slots: int = 8,
     turns: int = 6,
     states: int = 4,
-    actions: int = 3,
+    actions: int = 2,
     errors: float = 0.1,
 ) -> tuple[Group, ...]:
     """Task groups with everything a method may meet: invalid, unparsed and empty decisions, failures, errors, rubrics.
@@ -129,15 +129,10 @@ def _random_walk(rng: np.random.Generator, turns: int, states: int, actions: int
 
 
 def _random_state(rng: np.random.Generator, states: int) -> State:
-    """A state with a coarse view that is no function of the exact one."""
-    name = int(rng.integers(states))
-    progress = Fraction(int(rng.integers(3)), 2)
-    return state(
-        f"s{name}",
-        exact=f"e{name // 2}",
-        coarse=f"c{rng.integers(2)}",
-        rubric={"target_acquired": (int(rng.integers(2)), 1), "goal_progress": (progress, 1)},
-    )
+    """A state with a coarse view that is no function of the exact one; few keys, so that siblings meet."""
+    name, done = int(rng.integers(states)), int(rng.integers(2))
+    rubric = {"target_acquired": (done, 1), "goal_progress": (done * Fraction(1 + name % 2, 3), 1)}
+    return state(f"s{name}", exact=f"e{name // 2}", coarse=f"c{rng.integers(2)}", rubric=rubric)
 
 
 def _step(turn: int, made: Move, solves: bool) -> Step:

@@ -15,7 +15,7 @@ import numpy as np
 
 from creditlab.credit.types import Auxiliary, Credit, Method
 from creditlab.rollouts import Group, Rows, State, StopReason, Trajectory
-from creditlab.testing.builders import move, random_groups, siblings, walk
+from creditlab.testing.builders import move, random_groups, siblings, state, walk
 
 T = TypeVar("T")
 MakeMethod = Callable[[], Method]
@@ -23,8 +23,11 @@ Check = Callable[[MakeMethod], None]
 Decision = tuple[str, int]
 """Trajectory name and turn: what stays the same when rows are renumbered."""
 
-SAMPLES = 12
+SAMPLES = 8
 """Random batches per check."""
+START = state("A", rubric={"goal_progress": (0, 2)})
+MIDDLE = state("B", rubric={"goal_progress": (1, 2)})
+"""Two states that no match rule takes for one."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def unrelated_groups(make: MakeMethod) -> None:
 def singletons(make: MakeMethod) -> None:
     """A decision with nothing to be compared with gets 0: here, its only sibling failed to run."""
     broken = walk(move("A", "go"), error="the engine timed out")
-    lone = siblings("lone", walk(move("A", "go"), move("B", "finish"), success=True), broken)
+    lone = siblings("lone", walk(move(START, "go"), move(MIDDLE, "finish"), success=True), broken)
     other = siblings("other", walk(move("A", "go"), success=True), walk(move("A", "stay"), end="A"))
     given = credit_of(make, [lone, other]).of([lone])
     assert not any(given.advantages.values()), f"a lone trajectory got {given.advantages}"
@@ -144,7 +147,7 @@ def constant_groups(make: MakeMethod) -> None:
     """Identical siblings get exactly 0, whatever their reward: a mean of equal numbers may be off by one ulp."""
     for reward in (10.0, 9.9, 0.7, 0.35, 0.1, 0.0):
         for number in (2, 6, 8):
-            same = walk(move("A", "go"), move("B", "finish", reward=reward), success=reward > 0)
+            same = walk(move(START, "go"), move(MIDDLE, "finish", reward=reward), success=reward > 0)
             given = credit_of(make, [siblings("g", *[same] * number)])
             assert not any(given.advantages.values()), f"{number} equal siblings with reward {reward}: {given.advantages}"
             assert not given.pairs, "identical decisions were ordered"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
 from creditlab.rollouts import Group, Rows, Trajectory
 from creditlab.testing import move, rows_of, siblings, state, walk
 
@@ -44,3 +49,17 @@ def decision_at(turn: int, exact: str, action: str, outcome: int, coarse: str = 
     """A trajectory whose only eligible decision stands at the given turn; the turns before did not parse."""
     filler = [move(state("waiting", coarse="waiting"), "?", parsed=False) for _ in range(turn)]
     return walk(*filler, move(state(exact, coarse=coarse), action), success=bool(outcome), end="done")
+
+
+def _from_benchmarks(name: str) -> ModuleType:
+    """A module of the benchmarks folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "benchmarks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+plain_credit = _from_benchmarks("plain_credit")
+"""The formulas row by row in plain Python."""

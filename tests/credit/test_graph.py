@@ -7,7 +7,7 @@ import pytest
 from creditlab_graphgpo import GraphGPO
 from creditlab_grpo import GRPO
 from examples import E1_ROWS, e1, e2
-from hypothesis import given
+from hypothesis import given, settings
 
 from creditlab.credit.graph import transition_graph
 from creditlab.credit.match import GraphState, Observation, StateOnly
@@ -182,6 +182,7 @@ def test_an_unrecorded_view_is_refused_by_name() -> None:
     GraphGPO(match=Observation())(rows)
 
 
+@settings(deadline=None)
 @given(batches(turns=3))
 def test_the_three_forms_agree_without_penalty_near_the_goal(groups: tuple[Group, ...]) -> None:
     """They differ by one factor per state, which the deviation takes out, as long as returns stay far above ε."""
@@ -191,12 +192,14 @@ def test_the_three_forms_agree_without_penalty_near_the_goal(groups: tuple[Group
     np.testing.assert_allclose(forms[2], forms[0], atol=1e-4)
 
 
+@settings(deadline=None)
 @given(batches())
 def test_without_the_graph_term_it_is_grpo(groups: tuple[Group, ...]) -> None:
     rows = Rows.from_groups(groups)
     np.testing.assert_array_equal(graphgpo(graph_weight=0.0)(rows).advantages, GRPO()(rows).advantages)
 
 
+@settings(deadline=None)
 @given(batches(turns=6))
 def test_distances_solve_the_shortest_path_equations(groups: tuple[Group, ...]) -> None:
     """d(s) = 1 + min over edges of d(s′), with 0 at the goal; farthest + 1 exactly where no edge sequence reaches it."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.credit.normalise import moments, normalise, standardise
@@ -56,6 +56,7 @@ def test_unmarked_rows_neither_count_nor_get_a_value() -> None:
     np.testing.assert_array_equal(value, [1, -1, 0])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-100, 100)), min_size=1, max_size=40))
 def test_groups_are_normalised_one_by_one(entries: list[tuple[int, float]]) -> None:
     """Against numpy's own mean and deviation of each group."""
