@@ -25,6 +25,7 @@ from creditlab.learner.learner import Learner
 from creditlab.learner.sequences import TrainBatch
 from creditlab.learner.state import load_optimizer, save_state
 from creditlab.policy.engine import TransformersGenerator
+from creditlab.policy.loading import load_model
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
 from creditlab.registry import ConfigError, registry
@@ -37,7 +38,7 @@ from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
 from creditlab.training.manifest import manifest
 from creditlab.training.seeds import derive, number
-from creditlab.training.start import load_model, warm_start
+from creditlab.training.start import warm_start
 
 EXIT_INTERRUPTED = 130
 EXIT_FAILED = 1

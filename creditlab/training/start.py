@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch.distributed as dist
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from creditlab.config import Job
 from creditlab.learner.distributed import rank, world_size
@@ -20,12 +19,6 @@ from creditlab.training.demonstrations import WarmStartCache, cache_key, demonst
 from creditlab.training.seeds import derive, number
 
 Report = Callable[[str, int, int, str], None]
-
-
-def load_model(folder: Path) -> tuple[Any, Any]:
-    """Model and tokenizer from a folder in Hugging Face format, safetensors only."""
-    model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, dtype="auto")
-    return model, AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
 
 
 def warm_start(job: Job, report: Report) -> tuple[Path, dict[str, Any]]:
