@@ -135,21 +135,21 @@ class ALFWorld:
 
     def slip(self, episode: AlfworldEpisode, rng: np.random.Generator) -> str:
         """A command that reads well but is not admissible now: of the kinds that a careless policy gives."""
-        names = sorted(episode.game.names.values())
+        names, here = sorted(episode.game.names.values()), episode.location
         admissible = set(episode.engine.admissible)
         for _ in range(100):
             thing, place = (names[int(rng.integers(len(names)))] for _ in range(2))
             candidates = (
+                f"go to {here}",
                 f"open {place}",
+                f"take {thing} from {here}",
                 f"take {thing} from {place}",
-                f"move {thing} to {place}",
-                f"use {thing}",
-                f"go to {thing}",
+                f"move {thing} to {here}",
             )
             command = candidates[int(rng.integers(len(candidates)))]
             if command not in admissible:
                 return command
-        return f"go to {names[0]} {names[0]}"
+        return f"go to {here}"
 
     def vocabulary(self) -> Iterable[str]:
         """Texts that together hold every word of the observations, commands and tasks."""

@@ -1,0 +1,215 @@
+"""Loading games from packed files and from the official layout, whole and damaged."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creditlab.environments.alfworld.families import FAMILIES, LOOK, PICK
+from creditlab.environments.alfworld.generator import generate
+from creditlab.environments.alfworld.problem import parse_problem
+from creditlab.environments.alfworld.sources import find_evaluation_games, find_games, load_games
+from tests.conftest import data_path
+
+
+def record(family: str = PICK, room: str = "bathroom", seed: int = 0, **changes: Any) -> dict[str, Any]:
+    game = generate(family, room, seed)
+    return {
+        "path": f"train/{game.name}",
+        "task": f"{game.task}.",
+        "task_type": family,
+        "pddl_params": {},
+        "floor_plan": f"FloorPlan{game.plan}",
+        "pddl_problem": game.problem,
+        **changes,
+    }
+
+
+def packed(path: Path, *lines: Any) -> Path:
+    text = "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
+    path.write_bytes(lzma.compress(text.encode()) if path.suffix == ".xz" else text.encode())
+    return path
+
+
+def folder(
+    root: Path, name: str, *, grammar: str = "", solvable: Any = True, trajectory: Any = None, bare: bool = False
+) -> None:
+    game = generate(PICK, "bathroom", 1)
+    place = root / name
+    place.mkdir(parents=True)
+    default = {
+        "task_type": PICK,
+        "pddl_params": {"object_target": "SoapBar", "parent_target": "Toilet", "toggle_target": "", "object_sliced": False},
+        "scene": {"floor_plan": f"FloorPlan{game.plan}"},
+    }
+    (place / "traj_data.json").write_text(json.dumps(default if trajectory is None else trajectory))
+    if bare:
+        (place / "initial_state.pddl").write_text(game.problem)
+        return
+    sentence = grammar or '"rhs": "Your task is to: put some soapbar on toilet."'
+    content = {"pddl_problem": game.problem, "grammar": sentence, "solvable": solvable, "pddl_domain": "", "walkthrough": []}
+    (place / "game.tw-pddl").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("name", ["games.jsonl", "games.jsonl.xz"])
+def test_a_packed_file_gives_its_games_in_order(tmp_path: Path, name: str) -> None:
+    path = packed(tmp_path / name, record(seed=3), record(LOOK, "bedroom", 4), record(seed=5))
+    games = load_games(path)
+    assert [game.problem for game in games.games] == [
+        generate(PICK, "bathroom", 3).problem,
+        generate(LOOK, "bedroom", 4).problem,
+        generate(PICK, "bathroom", 5).problem,
+    ]
+    assert games.games[0].task == generate(PICK, "bathroom", 3).task, "the final period is dropped"
+    assert games.games[1].room == "bedroom"
+    assert games.skipped == {}
+
+
+def test_families_and_rooms_filter(tmp_path: Path) -> None:
+    path = packed(tmp_path / "g.jsonl", record(), record(PICK, "kitchen"), record(LOOK, "bedroom"))
+    assert [g.room for g in load_games(path, (PICK,)).games] == ["bathroom", "kitchen"]
+    assert [g.family for g in load_games(path, FAMILIES, ("bedroom",)).games] == [LOOK]
+    with pytest.raises(ValueError, match=r"no game found in .*g\.jsonl \(families look_at_obj_in_light; rooms kitchen\)"):
+        load_games(path, (LOOK,), ("kitchen",))
+
+
+def test_what_cannot_be_read_is_counted_under_its_reason(tmp_path: Path) -> None:
+    whole = record()
+    missing = {key: value for key, value in whole.items() if key != "task"}
+    path = packed(
+        tmp_path / "g.jsonl",
+        whole,
+        '{"path": "train/x", ',
+        "[1, 2]",
+        "",
+        missing,
+        record(task_type="juggle"),
+        record(floor_plan="FloorPlan999"),
+        record(floor_plan="attic"),
+        record(pddl_problem=whole["pddl_problem"][:-40]),
+        record(pddl_problem=whole["pddl_problem"].replace("(:goal", "(:gaol")),
+        record(path="train/pick_and_place_with_movable_recep-x"),
+        record(path="train/pick-AppleSliced-None-Desk-301/t"),
+        record(pddl_problem=7),
+    )
+    loaded = load_games(path)
+    assert len(loaded.games) == 1
+    assert loaded.skipped == {
+        "no valid JSON": 1,
+        "no JSON object": 1,
+        "field task is missing or no text": 1,
+        "unknown task type juggle": 1,
+        "no room type has the floor plan 999": 1,
+        "unknown floor plan 'attic'": 1,
+        "the problem ends early": 1,
+        "the problem lacks one of its sections": 1,
+        "movable receptacle, not supported": 1,
+        "sliced object, not supported": 1,
+        "field pddl_problem is missing or no text": 1,
+    }
+    assert loaded.examples["no valid JSON"] == "g.jsonl line 2"
+
+
+def test_a_truncated_archive_keeps_what_came_before(tmp_path: Path) -> None:
+    path = packed(tmp_path / "g.jsonl.xz", *(record(seed=seed) for seed in range(40)))
+    path.write_bytes(path.read_bytes()[:-2000])
+    loaded = load_games(path)
+    assert 0 < len(loaded.games) < 40
+    assert sum(loaded.skipped.values()) == 1
+    assert any("the file is damaged from here on" in reason for reason in loaded.skipped)
+
+
+def test_an_archive_that_is_none_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "g.jsonl.xz"
+    path.write_bytes(b"no archive at all")
+    with pytest.raises(ValueError, match=r"no game found in .*1 skipped: the file is damaged .*g\.jsonl\.xz after line 0"):
+        load_games(path)
+
+
+def test_the_official_layout_with_its_filter(tmp_path: Path) -> None:
+    train = tmp_path / "json_2.1.1" / "train"
+    folder(train, "pick_and_place_simple-SoapBar-None-Toilet-401/trial_1")
+    folder(train, "pick_and_place_simple-SoapBar-None-Toilet-401/trial_2", solvable=False)
+    folder(train, "pick_and_place_simple-SoapBar-None-Toilet-401/trial_3", solvable=None)
+    folder(train, "pick_and_place_with_movable_recep-a/trial_4")
+    folder(train, "pick-AppleSliced-None/trial_5")
+    folder(train, "pick_and_place_simple-x/trial_6", grammar="Your task is to: UNKNOWN GOAL.")
+    folder(train, "pick_and_place_simple-x/trial_7", trajectory={"task_type": PICK})
+    folder(train, "pick_and_place_simple-x/trial_8", bare=True)
+    loaded = load_games(train)
+    assert [game.name for game in loaded.games] == [
+        "pick_and_place_simple-SoapBar-None-Toilet-401/trial_1",
+        "pick_and_place_simple-x/trial_8",
+    ]
+    assert loaded.games[0].task == "put some soapbar on toilet"
+    assert loaded.games[1].task == "put a soapbar in toilet", "without a stored sentence, the family's first one"
+    assert loaded.skipped == {
+        "not solvable, or not known to be": 2,
+        "movable receptacle, not supported": 1,
+        "sliced object, not supported": 1,
+        "the grammar holds no task sentence": 1,
+        "traj_data.json has no pddl_params": 1,
+    }
+
+
+def test_a_game_without_its_trajectory_file_is_skipped(tmp_path: Path) -> None:
+    folder(tmp_path, "a/trial_1")
+    folder(tmp_path, "a/trial_2")
+    (tmp_path / "a" / "trial_2" / "traj_data.json").unlink()
+    assert load_games(tmp_path).skipped == {"traj_data.json cannot be read (FileNotFoundError)": 1}
+
+
+def test_an_empty_directory_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no game found in"):
+        load_games(tmp_path)
+
+
+def test_the_downloaded_data_is_found_by_its_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json_2.1.1" / "train").mkdir(parents=True)
+    (tmp_path / "json_2.1.1" / "valid_seen").mkdir()
+    (tmp_path / "json_2.1.1" / "valid_unseen").mkdir()
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    training = find_games("auto", "games", "train")
+    assert training == tmp_path / "json_2.1.1" / "train"
+    assert find_evaluation_games(training) == tmp_path / "json_2.1.1" / "valid_seen"
+    assert find_games(str(tmp_path), "eval_games", "valid_unseen") == tmp_path / "json_2.1.1" / "valid_unseen"
+
+
+def test_places_without_games_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=r"env\.games: no games at .*nowhere; run alfworld-download, set ALFWORLD_DATA"):
+        find_games("auto", "games", "train")
+    with pytest.raises(ValueError, match=r"env\.eval_games: no games at missing\.jsonl; give a directory"):
+        find_games("missing.jsonl", "eval_games", "valid_seen")
+    other = tmp_path / "games.csv"
+    other.write_text("")
+    with pytest.raises(ValueError, match=r"games\.csv is no packed file of games"):
+        find_games(str(other), "games", "train")
+    with pytest.raises(ValueError, match=r"no held-out games valid_seen\* beside .*set env\.eval_games"):
+        find_evaluation_games(other)
+
+
+def test_held_out_games_lie_beside_a_packed_file(tmp_path: Path) -> None:
+    training = packed(tmp_path / "train.jsonl.xz", record())
+    held_out = packed(tmp_path / "valid_seen.jsonl.xz", record(seed=1))
+    assert find_evaluation_games(training) == held_out
+
+
+def test_the_digest_depends_on_content_and_order(tmp_path: Path) -> None:
+    one = load_games(packed(tmp_path / "a.jsonl", record(seed=1), record(seed=2))).digest
+    renamed = load_games(packed(tmp_path / "b.jsonl", record(seed=1, path="p"), record(seed=2, path="q"))).digest
+    swapped = load_games(packed(tmp_path / "c.jsonl", record(seed=2), record(seed=1))).digest
+    assert one == renamed != swapped
+
+
+def test_the_real_games_load() -> None:
+    loaded = load_games(data_path("alfworld", "valid_seen.jsonl.xz"))
+    counts = [sum(game.family == family for game in loaded.games) for family in FAMILIES]
+    assert counts == [35, 13, 27, 16, 25, 24]
+    assert loaded.skipped == {}
+    for game in loaded.games[::10]:
+        assert parse_problem(game.problem, game.task, game.name).family == game.family
