@@ -100,9 +100,10 @@ class ConsoleListener(Listener):
         if self._mode == "quiet":
             return
         total = summary.metrics.get(names.TIME_TOTAL, self._clock() - self._began)
+        spent = {phase: summary.metrics.get(key, self._spent[phase]) for phase, key in _PHASES.items()}
         self._say(f"{summary.status} in {duration(total)}", style="bold")
         self._table(("held-out success", ""), _result_rows([self._records[step] for step in sorted(self._records)]))
-        self._table(("time", "", "share"), _time_rows(self._spent, total))
+        self._table(("time", "", "share"), _time_rows(spent, total))
         width = max((len(label) for label in summary.paths), default=0)
         for label, path in summary.paths.items():
             self._say(f"{label:<{width}}  {path}")
@@ -227,6 +228,6 @@ def _time_rows(spent: Mapping[str, float], total: float) -> list[tuple[str, ...]
     timed = sum(spent.values())
     if not timed:
         return []
-    # seconds of phases before the listener's own clock began can exceed it
+    # phases of an earlier session, or before the listener's own clock began, can exceed it
     whole = max(total, timed)
     return [(phase, duration(s), percent(s / whole)) for phase, s in {**spent, "other": whole - timed}.items()]

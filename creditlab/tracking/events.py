@@ -38,7 +38,7 @@ class Summary:
 
     status: Literal["finished", "interrupted", "failed"]
     metrics: Metrics = field(default_factory=dict)
-    """Final scalars, beside those that follow from the evaluations."""
+    """Final scalars, beside those that follow from the evaluations; `timing_s/*` are sums over the run."""
     paths: Mapping[str, Path] = field(default_factory=dict)
     """What the run left behind, label to path (`curve`, `checkpoints`, `rollouts`)."""
     message: str = ""

@@ -50,7 +50,9 @@ class WandbListener(Listener):
     def on_finish(self, summary: Summary) -> None:
         if self._run is None:
             return
-        self._run.summary.update({"status": summary.status, **summary.metrics, **self._result()})
+        # prefixed, for W&B keeps the last value of every logged metric under its plain name
+        final = {f"final/{name}": float(value) for name, value in summary.metrics.items()}
+        self._run.summary.update({"status": summary.status, **final, **self._result()})
         failed = int(summary.status == "failed")
         self._run.finish(exit_code=failed)
         # finish returns while the service still writes: end it, so that the file is whole and the run's id free again

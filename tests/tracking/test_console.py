@@ -133,6 +133,15 @@ def test_the_end_shows_results_time_and_paths(tmp_path: Path) -> None:
     assert stream.getvalue().splitlines()[-2:] == ["curve  run/curve.png", "resume=true"]
 
 
+def test_sums_in_the_summary_go_before_those_that_were_heard(tmp_path: Path) -> None:
+    """A resumed run knows the seconds of its earlier sessions; the listener heard only the last one."""
+    listener, stream = listen()
+    listener.on_start(make_run(tmp_path))
+    listener.on_update(1, {"timing_s/gen": 4.0})
+    listener.on_finish(Summary("finished", {"timing_s/total": 20.0, "timing_s/gen": 10.0}))
+    assert "rollouts   │ 10.0 s │ 50.0 %" in stream.getvalue()
+
+
 def test_a_resumed_run_counts_its_earlier_evaluations(tmp_path: Path) -> None:
     first = Tracker([JsonlListener()])
     first.start(make_run(tmp_path))

@@ -119,7 +119,7 @@ def test_an_offline_run_holds_config_metrics_and_summary(tmp_path: Path) -> None
         if record.HasField("summary"):
             summary |= values(record.summary.update)
     assert summary["status"] == "finished"
-    assert summary["timing_s/total"] == 12.5
+    assert summary["final/timing_s/total"] == 12.5
     assert summary["curve/warm_start"] == 0.36
     assert summary["curve/gain"] == pytest.approx(0.14)
 
