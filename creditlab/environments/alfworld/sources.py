@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import lzma
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from creditlab.environments.alfworld.families import FAMILIES, task_sentences
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.scenes import room_of_plan
+
+_log = logging.getLogger(__name__)
 
 GAME_FILE = "game.tw-pddl"
 PROBLEM_FILE = "initial_state.pddl"
@@ -30,6 +34,12 @@ _DEFAULT_DATA = "~/.cache/alfworld"
 _SUFFIXES = (".jsonl", ".jsonl.xz")
 _TASK = re.compile(r"Your task is to: (.+?)\.?\s*(?:\"|$)", re.MULTILINE)
 _PLAN = re.compile(r"(?:FloorPlan)?(\d+)$")
+
+
+Wanted = Callable[[str, int], bool]
+"""Whether games of a family and floor plan are asked for."""
+Reader = Callable[[Wanted], GameText | None]
+"""Reads one game; none where it is not asked for. Raises UnreadableGameError with the reason where it cannot be read."""
 
 
 class UnreadableGameError(ValueError):
@@ -55,25 +65,29 @@ class GameSet:
 def load_games(path: Path, families: Collection[str] = FAMILIES, rooms: Collection[str] = ()) -> GameSet:
     """Every readable game of these families and rooms (any, where none is named) under a directory or in a packed file.
 
-    Raises ValueError where nothing is found, with the reasons and one example each.
+    Games that are left out are logged in one line. Raises ValueError where nothing is found, with the reasons.
     """
     skipped: Counter[str] = Counter()
     examples: dict[str, str] = {}
     games = []
+
+    def wanted(family: str, plan: int) -> bool:
+        return family in families and (not rooms or room_of_plan(plan) in rooms)
+
     for name, read in _candidates(path):
         try:
-            game = read()
+            game = read(wanted)
         except UnreadableGameError as error:
-            reason = str(error)
-            skipped[reason] += 1
-            examples.setdefault(reason, name)
+            skipped[str(error)] += 1
+            examples.setdefault(str(error), name)
             continue
-        if game.family in families and (not rooms or game.room in rooms):
+        if game is not None:
             games.append(game)
+    reasons = "; ".join(f"{count} skipped: {reason} (first {examples[reason]})" for reason, count in skipped.items())
     if not games:
-        wanted = f"families {', '.join(families)}; rooms {', '.join(rooms) or 'any'}"
-        reasons = "".join(f"; {n} skipped: {reason}, e.g. {examples[reason]}" for reason, n in skipped.items())
-        raise ValueError(f"no game found in {path} ({wanted}){reasons}")
+        raise ValueError(f"no game of {', '.join(families)} in {', '.join(rooms) or 'any room'} found in {path}; {reasons}")
+    if reasons:
+        _log.warning("%s: %s", path, reasons)
     return GameSet(str(path), tuple(games), dict(skipped), examples)
 
 
@@ -106,42 +120,44 @@ def find_evaluation_games(training: Path) -> Path:
     return beside[0]
 
 
-def _candidates(path: Path) -> Iterator[tuple[str, Callable[[], GameText]]]:
+def _candidates(path: Path) -> Iterator[tuple[str, Reader]]:
     """Names of what may be a game, in a fixed order, each with a function that reads it."""
     if path.is_file():
         yield from _packed(path)
         return
     for folder in sorted({file.parent for name in (GAME_FILE, PROBLEM_FILE) for file in path.rglob(name)}):
         name = folder.relative_to(path).as_posix()
-        yield name, lambda folder=folder, name=name: _read_folder(folder, name)  # type: ignore[misc]
+        yield name, partial(_read_folder, folder, name)
 
 
-def _packed(path: Path) -> Iterator[tuple[str, Callable[[], GameText]]]:
+def _packed(path: Path) -> Iterator[tuple[str, Reader]]:
     opened = lzma.open if path.name.endswith(".xz") else open
     number = 0
     try:
         with opened(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
-                    yield f"{path.name} line {number}", lambda line=line: _read_line(line)  # type: ignore[misc]
+                    yield f"{path.name} line {number}", partial(_read_line, line)
     except (EOFError, lzma.LZMAError, UnicodeDecodeError, OSError) as error:
         reason = f"the file is damaged from here on ({type(error).__name__})"
-        yield f"{path.name} after line {number}", lambda: _refuse(reason)
+        yield f"{path.name} after line {number}", partial(_refuse, reason)
 
 
-def _refuse(reason: str) -> GameText:
+def _refuse(reason: str, wanted: Wanted) -> None:
     raise UnreadableGameError(reason)
 
 
-def _read_line(line: str) -> GameText:
+def _read_line(line: str, wanted: Wanted) -> GameText | None:
     record = _json_object(line)
     path = _text(record, "path")
     _official_filter(path)
-    family = _family(record)
-    return _game(path, _text(record, "task"), family, _plan(_text(record, "floor_plan")), _text(record, "pddl_problem"))
+    family, plan = _family(record), _plan(_text(record, "floor_plan"))
+    if not wanted(family, plan):
+        return None
+    return _game(path, _text(record, "task"), family, plan, _text(record, "pddl_problem"))
 
 
-def _read_folder(folder: Path, name: str) -> GameText:
+def _read_folder(folder: Path, name: str, wanted: Wanted) -> GameText | None:
     _official_filter(name)
     trajectory = _json_object(_read_text(folder / TRAJECTORY_FILE))
     family, params = _family(trajectory), trajectory.get("pddl_params")
@@ -151,6 +167,8 @@ def _read_folder(folder: Path, name: str) -> GameText:
         raise UnreadableGameError("sliced object, not supported")
     scene = trajectory.get("scene")
     plan = _plan(_text(scene if isinstance(scene, dict) else trajectory, "floor_plan"))
+    if not wanted(family, plan):
+        return None
     if not (folder / GAME_FILE).exists():
         goal = params.get("toggle_target") or params.get("parent_target")
         sentence = task_sentences(family, str(params.get("object_target")), str(goal))[0]
