@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -223,6 +224,9 @@ def _name_row(batch: TrainBatch, micro: MicroBatch, logp: torch.Tensor) -> str:
 
 def _import_deepspeed() -> Any:
     """DeepSpeed, quiet and without building its optional CPU extension."""
+    logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
+    if not torch.cuda.is_available():
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # else it warns that it found nothing better
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import deepspeed
@@ -231,5 +235,4 @@ def _import_deepspeed() -> Any:
         # Its shared-memory collective would be compiled at the first start, for 40 s, where a compiler exists at all.
         compatible: Mapping[str, bool] = __compatible_ops__
         compatible["deepspeed_shm_comm"] = False  # type: ignore[index]
-        logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
     return deepspeed

@@ -294,6 +294,7 @@ class Session:
 
     def _evaluate(self) -> None:
         update, evaluation = self.progress.update, self.settings.evaluation
+        started = time.perf_counter()
         with self._timed(m.TIME_EVALUATION):
             metrics = evaluate(
                 self.job.env,
@@ -302,6 +303,9 @@ class Session:
                 evaluation.temperature,
                 lambda done, total_: self.tracker.progress("evaluation", done, total_),
             )
+        metrics[m.TIME_EVALUATION] = time.perf_counter() - started
+        if update == 0:
+            metrics[m.TIME_WARM_START] = self.progress.seconds[m.TIME_WARM_START]
         self.progress.evaluations.append([update, metrics[m.VAL_SUCCESS]])
         self.tracker.evaluation(update, metrics)
 

@@ -70,7 +70,7 @@ class CheckpointSettings:
 class WarmStartSettings:
     """Imitation of the noisy expert before the first update; cached by the hash of everything it depends on."""
 
-    steps: Annotated[int, Field(ge=0)] = 700
+    steps: Annotated[int, Field(ge=0)] = 1200
     """Optimizer steps; 0 starts from the model as it is."""
     batch_size: Positive = 16
     """Decisions per step."""
