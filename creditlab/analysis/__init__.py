@@ -1,1 +1,1 @@
-"""analysis"""
+"""What runs show: figures of their metrics."""

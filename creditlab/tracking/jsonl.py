@@ -49,6 +49,8 @@ class JsonlListener(Listener):
         self._log(step, metrics)
 
     def on_event(self, kind: str, message: str) -> None:
+        if self._file is None:  # the run folder is not known yet
+            return
         with (self._folder / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "message": message}) + "\n")
 

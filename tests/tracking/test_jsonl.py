@@ -115,7 +115,12 @@ def test_the_key_of_the_step_is_reserved(tmp_path: Path) -> None:
         listener.on_update(1, {"step": 1.0})
 
 
-def test_events_are_kept(tmp_path: Path) -> None:
+def test_events_are_kept_once_the_folder_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    JsonlListener().on_event("warning", "too early")
+    assert list(elsewhere.iterdir()) == []
     tracker = start(tmp_path)
     tracker.event("skipped_update", 'update 3: "nan"')
     tracker.finish(Summary("finished"))
