@@ -131,7 +131,8 @@ def _random_walk(rng: np.random.Generator, turns: int, states: int, actions: int
 def _random_state(rng: np.random.Generator, states: int) -> State:
     """A state with a coarse view that is no function of the exact one; few keys, so that siblings meet."""
     name, done = int(rng.integers(states)), int(rng.integers(2))
-    rubric = {"target_acquired": (done, 1), "goal_progress": (done * Fraction(1 + name % 2, 3), 1)}
+    progress = Fraction(done * (1 + name % 2), 3)
+    rubric: dict[str, tuple[int | Fraction, int]] = {"target_acquired": (done, 1), "goal_progress": (progress, 1)}
     return state(f"s{name}", exact=f"e{name // 2}", coarse=f"c{rng.integers(2)}", rubric=rubric)
 
 
