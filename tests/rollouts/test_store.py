@@ -120,7 +120,9 @@ TRAJECTORY = st.builds(
     error=st.none() | TEXT,
 )
 GROUP = st.builds(Group, TEXT, TEXT, TEXT, st.lists(TRAJECTORY, max_size=3).map(tuple))
-BATCH = st.builds(RolloutBatch, st.lists(GROUP, max_size=3).map(tuple), st.integers(0, 10**9), st.integers(0, 2**80), FLOAT)
+BATCH = st.builds(
+    RolloutBatch, st.lists(GROUP, max_size=3).map(tuple), st.integers(0, 10**9), st.integers(0, 2**80), st.floats(0, 10)
+)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
