@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creditlab.credit.segments import Floats, Ints, count
+from creditlab.credit.segments import Bools, Floats, Ints, count
 from creditlab.rollouts import Rows
 
 
@@ -32,11 +32,11 @@ def task_group_sizes(rows: Rows) -> Ints:
     return count(rows.trajectory_group, rows.groups, present)[rows.group]
 
 
-def informative_groups(rows: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def informative_groups(rows: Rows) -> Bools:
     """Whether the returns of the trajectories with trained decisions differ, per task group [P]."""
     present = np.flatnonzero(count(rows.trajectory, len(rows.length), rows.trainable))
     returns, group = rows.episode_return[present], rows.trajectory_group[present]
     low, high = np.full(rows.groups, np.inf), np.full(rows.groups, -np.inf)
     np.minimum.at(low, group, returns)
     np.maximum.at(high, group, returns)
-    return high > low
+    return np.asarray(high > low)
