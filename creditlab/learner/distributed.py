@@ -1,4 +1,4 @@
-"""The few collective operations of a run; with one process every function is the identity."""
+"""The few collective operations of a run, on host memory; with one process every function is the identity."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_initialized() else int(os.environ.get("WORLD_SIZE", "1"))
 
 
-def prepare_environment() -> None:
-    """Sets the variables DeepSpeed reads, where no launcher did, so that it does not look for MPI."""
+def start_processes() -> None:
+    """Joins the process group: gloo serves host memory, NCCL the GPUs; a second call does nothing.
+
+    The variables that launchers set get their values for one process where there is no launcher.
+    """
     os.environ.setdefault("RANK", "0")
     os.environ.setdefault("WORLD_SIZE", "1")
     os.environ.setdefault("LOCAL_RANK", "0")
@@ -31,34 +34,41 @@ def prepare_environment() -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             os.environ["MASTER_PORT"] = str(probe.getsockname()[1])
+    if not dist.is_initialized():
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
 
 
-def total(values: NDArray[np.float64], device: torch.device | str = "cpu") -> NDArray[np.float64]:
+def wait_for_all() -> None:
+    """Returns once every rank has called it."""
+    total(np.zeros(1))
+
+
+def total(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Element-wise sum of an array over ranks."""
     if world_size() == 1:
         return values
-    tensor = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float64)).to(device)
+    tensor = torch.from_numpy(np.array(values, dtype=np.float64))
     dist.all_reduce(tensor)
-    return np.asarray(tensor.cpu().numpy())
+    return np.asarray(tensor.numpy())
 
 
-def largest(value: float, device: torch.device | str = "cpu") -> float:
+def largest(value: float) -> float:
     """Maximum of a number over ranks."""
     if world_size() == 1:
         return value
-    tensor = torch.tensor(value, dtype=torch.float64, device=device)
+    tensor = torch.tensor(value, dtype=torch.float64)
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
     return float(tensor)
 
 
-def gather(values: NDArray[np.int64], device: torch.device | str = "cpu") -> list[NDArray[np.int64]]:
+def gather(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """The arrays [any length] of every rank, in rank order."""
     if world_size() == 1:
         return [values]
-    lengths = total(np.eye(world_size())[rank()] * len(values), device).astype(np.int64)
+    lengths = total(np.eye(world_size())[rank()] * len(values)).astype(np.int64)
     padded = np.zeros(max(1, int(lengths.max())), np.int64)
     padded[: len(values)] = values
-    mine = torch.from_numpy(padded).to(device)
+    mine = torch.from_numpy(padded)
     parts = [torch.empty_like(mine) for _ in range(world_size())]
     dist.all_gather(parts, mine)
-    return [part.cpu().numpy()[:length] for part, length in zip(parts, lengths, strict=True)]
+    return [part.numpy()[:length] for part, length in zip(parts, lengths, strict=True)]

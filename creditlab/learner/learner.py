@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from torch import nn
 
 from creditlab.learner.batching import StepPlan, plan_steps
-from creditlab.learner.distributed import largest, prepare_environment, total, world_size
+from creditlab.learner.distributed import largest, start_processes, total, world_size
 from creditlab.learner.losses import Denominators, PolicyLoss, policy_loss
 from creditlab.learner.module import GuardedAdamW, PolicyModule, score
 from creditlab.learner.sequences import MicroBatch, Scored, TrainBatch, tokens
 from creditlab.learner.settings import DeepSpeedLearner
 
-NO_PAIRS: NDArray[np.int64] = np.zeros((0, 2), np.int64)
+NO_ROWS: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
 @dataclass
@@ -59,35 +59,36 @@ class Learner:
         temperature: float = 1.0,
         reference: nn.Module | None = None,
     ) -> None:
-        prepare_environment()
+        start_processes()
         deepspeed = _import_deepspeed()
         self.settings, self.pad = settings, pad
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        self.module = PolicyModule(model, temperature)
-        own_clip = settings.zero_stage == 0
+        self.module = PolicyModule(model.float() if settings.precision == "fp32" else model, temperature)
+        # bf16 weights need float32 master weights, which ZeRO keeps; without ZeRO DeepSpeed's own keeper of them counts a
+        # step too many and cannot be saved
+        self.zero_stage = max(settings.zero_stage, 1) if settings.precision == "bf16" else settings.zero_stage
         self.optimizer = GuardedAdamW(
             self.module.parameters(),
             lr=settings.lr,
             betas=(settings.beta1, settings.beta2),
             weight_decay=settings.weight_decay,
-            max_norm=settings.max_grad_norm if own_clip else None,
+            max_norm=settings.max_grad_norm if self.zero_stage == 0 else None,
             agree=largest,
         )
-        deepspeed.init_distributed(dist_backend="nccl" if device.type == "cuda" else "gloo", verbose=False)
+        deepspeed.init_distributed(verbose=False)
         self.engine, *_ = deepspeed.initialize(
-            model=self.module, optimizer=self.optimizer, config=self._deepspeed_config(own_clip), dist_init_required=False
+            model=self.module, optimizer=self.optimizer, config=self._deepspeed_config(), dist_init_required=False
         )
         self.device = self.engine.device
         self.reference = PolicyModule(reference, temperature).to(self.device).eval() if reference is not None else None
 
-    def _deepspeed_config(self, own_clip: bool) -> dict[str, Any]:
+    def _deepspeed_config(self) -> dict[str, Any]:
         settings = self.settings
         return {
             "train_micro_batch_size_per_gpu": settings.micro_batch,
             "gradient_accumulation_steps": 1,
             "managed_gradient_accumulation": False,
-            "gradient_clipping": 0.0 if own_clip else settings.max_grad_norm,
-            "zero_optimization": {"stage": settings.zero_stage, "stage3_gather_16bit_weights_on_model_save": True},
+            "gradient_clipping": settings.max_grad_norm if self.zero_stage else 0.0,
+            "zero_optimization": {"stage": self.zero_stage},
             "zero_allow_untested_optimizer": True,
             "bf16": {"enabled": settings.precision == "bf16"},
             "steps_per_print": 10**9,
@@ -113,6 +114,18 @@ class Learner:
         result.metrics["actor/optimizer_steps"] = float(len(history))
         return result
 
+    def idle_step(self) -> None:
+        """An optimizer step with learning rate and gradient 0: moments exist after it, weights are as before."""
+        batch = TrainBatch((), (), (), np.zeros(0), (), NO_ROWS, describe=str)
+        loss, _, _ = self._micro(batch, None, Denominators(0, 0), _Sums())
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        for group in self.optimizer.param_groups:
+            group["lr"] = 0.0
+        self.engine.backward(loss, scale_wrt_gas=False)
+        self.engine.step()
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+
     def _plan(self, batch: TrainBatch, seed: int) -> list[StepPlan]:
         settings = self.settings
         lengths = np.array([len(p) + len(r) for p, r in zip(batch.prompts, batch.responses, strict=True)], np.int64)
@@ -129,30 +142,33 @@ class Learner:
 
     def _step(self, batch: TrainBatch, plan: StepPlan) -> tuple[dict[str, float], str | None]:
         """One optimizer step: metrics, and the reason if it was refused."""
-        rows = np.concatenate(plan.micro_batches) if plan.micro_batches else np.zeros(0, np.int64)
+        rows = np.concatenate(plan.micro_batches) if plan.micro_batches else NO_ROWS
         counts = total(np.array([tokens(batch, rows), sum(len(batch.responses[r]) > 0 for r in rows)], np.float64))
         denominators = Denominators(tokens=int(counts[0]), rows=int(counts[1]))
         sums, deviations = _Sums(), [np.zeros(0, np.float32)]
-        problem: str | None = None
         for call in range(plan.calls):
             chosen = plan.micro_batches[call] if call < len(plan.micro_batches) else None
-            loss, bad, deviation = self._micro(batch, chosen, denominators, sums)
-            problem = problem or bad
+            loss, problem, deviation = self._micro(batch, chosen, denominators, sums)
             if largest(1.0 if problem else 0.0):
-                self._drop_gradients()
+                if call:  # DeepSpeed's own step clears what the micro-batches before this one have accumulated
+                    self.optimizer.refuse_next = True
+                    self.engine.step()
                 return {}, problem or "another rank reported a loss that is not finite"
             deviations.append(deviation)
             self.engine.backward(loss * world_size(), scale_wrt_gas=False)
-        self.engine.step()
-        if self.optimizer.refused:
-            return {}, f"gradient norm is {self.optimizer.norm} in an optimizer step of {denominators.rows} decisions"
+        if plan.calls:
+            self.optimizer.refused = False
+            self.engine.step()
+            if self.optimizer.refused:
+                where = _name_step(batch, rows)
+                return {}, f"the gradient norm is {self.optimizer.norm} in the optimizer step {where}"
         return self._metrics(sums, denominators, np.concatenate(deviations)), None
 
     def _micro(
         self, batch: TrainBatch, rows: NDArray[np.int64] | None, denominators: Denominators, sums: _Sums
     ) -> tuple[torch.Tensor, str | None, NDArray[np.float32]]:
         """Loss of one micro-batch (of weight zero when this rank has none left), what is wrong with it, |ratio − 1|."""
-        micro = MicroBatch.build(batch, rows if rows is not None else np.zeros(1, np.int64), self.pad, self.device)
+        micro = MicroBatch.build(batch, NO_ROWS if rows is None else rows, self.pad, self.device)
         logp, entropy = score(self.engine, micro)
         if rows is None:
             return logp.sum() * 0.0, None, np.zeros(0, np.float32)
@@ -184,17 +200,13 @@ class Learner:
         with torch.no_grad():
             return score(self.reference, micro)[0]
 
-    def _drop_gradients(self) -> None:
-        self.engine.optimizer.zero_grad()
-        self.module.zero_grad()
-
     def _metrics(self, sums: _Sums, denominators: Denominators, deviation: NDArray[np.float32]) -> dict[str, float]:
         names = sorted(sums.values)
         reduced = dict(zip(names, total(np.array([sums.values[n] for n in names])), strict=True))
         metrics = {name: float(value) for name, value in reduced.items()}
         for name in ("actor/pg_clipfrac", "actor/ppo_kl"):
             metrics[name] = metrics.get(name, 0.0) / max(denominators.tokens, 1)
-        norm = self.optimizer.norm if self.settings.zero_stage == 0 else float(self.engine.get_global_grad_norm() or 0.0)
+        norm = self.optimizer.norm if self.zero_stage == 0 else float(self.engine.get_global_grad_norm() or 0.0)
         metrics["actor/grad_norm"] = norm
         metrics["actor/ratio_p95"] = float(np.quantile(deviation, 0.95)) if deviation.size else 0.0
         return metrics
@@ -220,6 +232,11 @@ def _name_row(batch: TrainBatch, micro: MicroBatch, logp: torch.Tensor) -> str:
     row = int(micro.rows[bad[0] if bad.size else 0])
     what = "log-probabilities are not finite at" if bad.size else "the loss is not finite in the micro-batch that starts at"
     return f"{what} {batch.describe(row)}"
+
+
+def _name_step(batch: TrainBatch, rows: NDArray[np.int64]) -> str:
+    """Names the decisions of an optimizer step by their number and the first one."""
+    return f"of {len(rows)} decisions that holds {batch.describe(int(rows[0]))}" if len(rows) else "of another rank"
 
 
 def _import_deepspeed() -> Any:

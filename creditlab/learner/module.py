@@ -45,15 +45,17 @@ class GuardedAdamW(torch.optim.AdamW):
         self.norm = 0.0
         """Gradient norm before clipping, of this rank's share under ZeRO."""
         self.refused = False
-        """Whether the last step was refused."""
+        """Whether a step was refused since this was last set to False; ZeRO may take several calls for one step."""
+        self.refuse_next = False
+        """Set to True to have the next step drop its gradients."""
 
     def step(self, closure: Any = None) -> Any:
         """Applies the gradients, unless the norm on any rank is not finite."""
         gradients = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients) if gradients else torch.zeros(())
         self.norm = float(norm)
-        self.refused = bool(self.agree(0.0 if torch.isfinite(norm) else 1.0))
-        if self.refused:
+        if self.agree(1.0 if self.refuse_next or not torch.isfinite(norm) else 0.0):
+            self.refused, self.refuse_next = True, False
             return None
         if self.max_norm:
             parameters = [p for group in self.param_groups for p in group["params"]]

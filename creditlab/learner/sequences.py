@@ -79,12 +79,12 @@ class MicroBatch:
 
     @classmethod
     def build(cls, batch: TrainBatch, rows: NDArray[np.int64], pad: int, device: torch.device) -> MicroBatch:
-        """The chosen rows of a batch, padded to their own longest prompt and response."""
+        """The chosen rows of a batch, padded to their own longest prompt and response; without rows, one of padding."""
         prompts, responses = [batch.prompts[r] for r in rows], [batch.responses[r] for r in rows]
-        left, right = max(len(p) for p in prompts), max(1, *(len(r) for r in responses))
-        ids = np.full((len(rows), left + right), pad, np.int64)
-        attention = np.zeros((len(rows), left + right), np.int64)
-        old = np.zeros((len(rows), right), np.float32)
+        left, right = max([1, *map(len, prompts)]), max([1, *map(len, responses)])
+        ids = np.full((max(1, len(rows)), left + right), pad, np.int64)
+        attention = np.zeros_like(ids)
+        old = np.zeros((len(ids), right), np.float32)
         for i, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
             end = left + len(response)
             ids[i, left - len(prompt) : left], ids[i, left:end] = prompt, response

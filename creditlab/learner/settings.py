@@ -49,6 +49,6 @@ class DeepSpeedLearner:
     pair_placement: Literal["pack", "filter"] = "pack"
     """`pack` puts both rows of a preference into one micro-batch; `filter` keeps only pairs that land together."""
     precision: Literal["fp32", "bf16"] = "fp32"
-    """Arithmetic of the forward and backward pass."""
+    """Arithmetic of the forward and backward pass; bf16 keeps float32 master weights, for which it takes ZeRO stage 1."""
     zero_stage: Annotated[int, Field(ge=0, le=3)] = 0
-    """ZeRO stage of DeepSpeed."""
+    """ZeRO stage of DeepSpeed: 0 shards nothing, 1 optimizer states, 2 gradients too, 3 weights too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ OPTIMIZER_FILE = "optimizer.safetensors"
 def save_state(learner: Learner, tokenizer: Any, folder: Path) -> None:
     """Writes `model/` and `optimizer.safetensors`; collective under ZeRO, where every rank has to call it."""
     tensors = optimizer_tensors(learner)
-    if learner.engine.global_rank:
-        return
-    model: Any = learner.module.model
-    model.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
-    save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, folder / OPTIMIZER_FILE)
+    with _whole_parameters(learner):
+        if learner.engine.global_rank:
+            return
+        model: Any = learner.module.model
+        model.save_pretrained(folder / "model")
+        tokenizer.save_pretrained(folder / "model")
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, folder / OPTIMIZER_FILE)
 
 
 def load_optimizer(learner: Learner, folder: Path) -> None:
@@ -64,6 +66,16 @@ def optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
     return tensors
 
 
+def _whole_parameters(learner: Learner) -> AbstractContextManager[Any]:
+    """Within it every rank holds whole parameters, which ZeRO-3 shards."""
+    from deepspeed.runtime.zero import GatheredParameters
+
+    context: AbstractContextManager[Any] = GatheredParameters(
+        list(learner.module.parameters()), enabled=learner.zero_stage == 3
+    )
+    return context
+
+
 def _step(learner: Learner) -> torch.Tensor:
     return torch.as_tensor(next(iter(learner.optimizer.state.values()))["step"], dtype=torch.float32)
 
@@ -85,6 +97,7 @@ def _full_master(parameter: torch.nn.Parameter) -> torch.Tensor:
 def _load_sharded(learner: Learner, tensors: dict[str, torch.Tensor]) -> None:
     from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
+    learner.idle_step()  # shards of the moments exist only after a first step
     for name, parameter in learner.module.named_parameters():
         for moment in MOMENTS:
             safe_set_full_optimizer_state(parameter, tensors[f"{name}/{moment}"], moment)

@@ -77,10 +77,20 @@ def encode_prompts(settings: PromptSettings, tokenizer: Any, contexts: Sequence[
 
 
 def encode_target(settings: PromptSettings, tokenizer: Any, action: str) -> Ids:
-    """Token ids of the response that gives an action, the end-of-sequence token included; the imitation target."""
-    text = response_for(settings, action)
-    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    return np.array([*ids, tokenizer.eos_token_id], dtype=np.int32)
+    """Token ids of the response that gives an action, the end-of-sequence token included; the imitation target.
+
+    Raises ValueError where the policy could not give this response: its tokenizer does not return it, or it is too long.
+    """
+    ids = [*tokenizer(response_for(settings, action), add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+    read = project(settings, tokenizer.decode(ids, skip_special_tokens=True))
+    if not read.valid or read.action != action.lower().strip():
+        raise ValueError(
+            f"prompt.layout={settings.layout} prompt.style={settings.style} does not suit the model: its tokenizer turns the "
+            f"response for {action!r} into one that reads {read.action!r}; the tiny model needs layout=compact, style=action_only"
+        )
+    if len(ids) > settings.max_response_tokens:
+        raise ValueError(f"the response for {action!r} has {len(ids)} tokens: raise prompt.max_response_tokens to that")
+    return np.array(ids, dtype=np.int32)
 
 
 def _encode(tokenizer: Any, prompts: list[str]) -> list[Ids]:

@@ -49,10 +49,7 @@ class TinyModel:
 
 @dataclass(frozen=True)
 class TransformersEngine:
-    """Generates with Hugging Face transformers on the learner's own weights."""
+    """Generates with Hugging Face transformers on the learner's own weights, where these lie."""
 
     axis: ClassVar[str] = "engine"
     name: ClassVar[str] = "transformers"
-
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the model lives; auto takes a GPU when there is one."""

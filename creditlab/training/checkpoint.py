@@ -30,13 +30,17 @@ class CheckpointStore:
     def __init__(self, folder: Path, keep: int) -> None:
         self.folder, self.keep = folder, keep
 
+    def path(self, update: int) -> Path:
+        """The folder of an update's checkpoint."""
+        return self.folder / f"update-{update:06d}"
+
     def save(self, update: int, state: dict[str, Any], write: Callable[[Path], None], best: int | None) -> Path:
         """Writes a checkpoint through `write` into a hidden folder, then moves it into place in one step.
 
         `state` is plain data; the hash of every file is added to it. Older checkpoints beyond `keep` are removed, except
         that of update `best`.
         """
-        target = self.folder / f"update-{update:06d}"
+        target = self.path(update)
         work = self.folder / f".writing-{update:06d}"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
@@ -62,18 +66,27 @@ class CheckpointStore:
     def latest(self, report: Callable[[str], None]) -> Checkpoint | None:
         """The newest whole checkpoint; a damaged one is reported by name and the one before it is taken."""
         for update in reversed(self.updates()):
-            path = self.folder / f"update-{update:06d}"
+            path = self.path(update)
             try:
                 return Checkpoint(path, update, _read(path))
             except ValueError as error:
-                report(f"{error}; using the checkpoint before it")
+                report(f"{error}; looking for the checkpoint before it")
         return None
+
+    def discard_after(self, update: int) -> None:
+        """Removes later checkpoints and what interrupted writes left; to be called by one rank before it resumes."""
+        for later in self.updates():
+            if later > update:
+                shutil.rmtree(self.path(later), ignore_errors=True)
+        for pattern in (".writing-*", ".replaced-*"):
+            for leftover in self.folder.glob(pattern):
+                shutil.rmtree(leftover, ignore_errors=True)
 
     def _prune(self, newest: int, best: int | None) -> None:
         kept = {*self.updates()[-self.keep :], newest, best}
         for update in self.updates():
             if update not in kept:
-                shutil.rmtree(self.folder / f"update-{update:06d}", ignore_errors=True)
+                shutil.rmtree(self.path(update), ignore_errors=True)
 
 
 def _read(path: Path) -> dict[str, Any]:

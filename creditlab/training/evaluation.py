@@ -21,13 +21,20 @@ def evaluate(
     panel: Panel,
     temperature: float,
     progress: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> dict[str, float]:
-    """Metrics of one pass over the panel; each rank plays its share, and every rank gets the same numbers."""
+    """Metrics of one pass over the panel; each rank plays its share, and every rank gets the same numbers.
+
+    Episodes that fail count in `val/errors` alone, and `report` is told of the first one.
+    """
     mine = range(rank(), len(panel.tasks), world_size())
     assignments = [
         Assignment(f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id)) for i in mine
     ]
     trajectories = play(env, policy, assignments, temperature, Timing(), progress)
+    failed = [t.error for t in trajectories if t.error]
+    if failed and report:
+        report(f"{len(failed)} episodes of the evaluation failed, first: {failed[0]}")
     families = [panel.tasks[i].family for i in mine]
     names = sorted({task.family for task in panel.tasks})
     return _panel_metrics(trajectories, families, names)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +16,7 @@ from creditlab import __version__
 from creditlab.config import Job
 from creditlab.credit.conventions import PRESETS, preset
 from creditlab.environments.protocol import Panel
-from creditlab.registry import part_names, registry
+from creditlab.registry import ConfigError, part_names, registry
 
 PACKAGES = ("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld")
 
@@ -36,6 +38,19 @@ def manifest(job: Job, panel: Panel, environment: dict[str, Any], warm_start: di
         "environment": environment,
         "warm_start": warm_start,
     }
+
+
+def check_same(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises ConfigError when the games of a run are no longer those it began with."""
+    now = json.loads(json.dumps(now))  # as it would be read back
+    for key in ("panel", "environment"):
+        changed = [name for name, value in earlier[key].items() if now[key].get(name) != value]
+        if changed:
+            name = changed[0]
+            raise ConfigError(
+                f"this run cannot be resumed: its {key} has changed, {name} was {earlier[key][name]} and is "
+                f"{now[key].get(name)}; put the games back, or start again with overwrite=true"
+            )
 
 
 def _conventions(method: Any) -> dict[str, Any]:

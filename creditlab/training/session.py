@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-import shutil
-import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ import torch
 from creditlab.config import Job
 from creditlab.credit.types import Credit
 from creditlab.environments.protocol import Panel, Task
-from creditlab.learner.distributed import rank, total, world_size
+from creditlab.learner.distributed import largest, rank, start_processes, total, world_size
 from creditlab.learner.learner import Learner
 from creditlab.learner.sequences import TrainBatch
 from creditlab.learner.state import load_optimizer, save_state
@@ -28,15 +26,16 @@ from creditlab.policy.engine import TransformersGenerator
 from creditlab.policy.loading import load_model
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
-from creditlab.registry import ConfigError, registry
-from creditlab.rollouts import RolloutBatch, Rows
+from creditlab.registry import registry
+from creditlab.rollouts import Group, RolloutBatch, Rows
 from creditlab.rollouts.store import RolloutStore
 from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
-from creditlab.training.manifest import manifest
+from creditlab.training.folder import check_ranks, interruption, prepare_folder
+from creditlab.training.manifest import check_same, manifest
 from creditlab.training.seeds import derive, number
 from creditlab.training.start import warm_start
 
@@ -71,51 +70,15 @@ class Progress:
 def train(job: Job) -> int:
     """Runs or resumes a training run; returns the process's exit code."""
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
-    checkpoint = prepare_folder(job)
+    check_ranks(job)
+    start_processes()
+    checkpoint, notes = prepare_folder(job)
     tracker = Tracker()
     session = Session(job, tracker, checkpoint)
-    with tracker, interruption() as stop:
-        return session.run(stop)
-
-
-def prepare_folder(job: Job) -> Checkpoint | None:
-    """Makes the run folder, or finds the checkpoint to resume from; refuses to overwrite a run unasked."""
-    folder, settings = job.folder, job.settings
-    store = CheckpointStore(folder / "checkpoints", settings.checkpoint.keep)
-    notes: list[str] = []
-    if folder.exists() and settings.overwrite and rank() == 0:
-        shutil.rmtree(folder)
-    checkpoint = store.latest(notes.append) if settings.resume else None
-    if settings.resume is True and not folder.exists():
-        raise ConfigError(f"resume=true: there is no run in {folder}; start it with resume=false or resume=auto")
-    if folder.exists() and not settings.resume and not settings.overwrite:
-        raise ConfigError(
-            f"{folder} already holds this run: continue it with resume=true, replace it with overwrite=true, "
-            "or give it another name="
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot create the run folder {folder}: {error.strerror}; choose another run_root=") from None
-    return checkpoint
-
-
-@contextmanager
-def interruption() -> Iterator[list[int]]:
-    """Collects interrupt and termination signals: the first asks for an orderly end, a second one ends at once."""
-    received: list[int] = []
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(signum)
-
-    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for signum, handler in previous.items():
-            signal.signal(signum, handler)
+    with tracker:
+        session.prepare(notes)  # a Ctrl-C in here ends at once, for nothing would be lost
+        with interruption() as stop:
+            return session.run(stop)
 
 
 class Session:
@@ -127,32 +90,26 @@ class Session:
         self.checkpoints = CheckpointStore(self.folder / "checkpoints", self.settings.checkpoint.keep)
         self.store = RolloutStore(self.folder / "rollouts", rank() if world_size() > 1 else None)
         self.checkpoint = checkpoint
+        self.saved = checkpoint.update if checkpoint else None
+        """Update of the newest checkpoint."""
         self.progress = Progress(**checkpoint.state["progress"]) if checkpoint else Progress()
         self.started = time.perf_counter()
 
-    def run(self, stop: list[int]) -> int:
-        """Trains up to `training.updates`; returns the exit code."""
-        self._prepare()
-        try:
-            while self.progress.update < self.settings.training.updates and not stop:
-                self._update()
-        except TrainingFailedError as error:
-            return self._finish("failed", str(error))
-        if stop and self.progress.update < self.settings.training.updates:
-            self._save()
-            return self._finish("interrupted", "interrupted; continue with the same command and resume=true")
-        return self._finish("finished", "")
-
-    def _prepare(self) -> None:
-        """Panel, warm start, learner and policy; evaluates the warm start of a fresh run."""
+    def prepare(self, notes: Sequence[str] = ()) -> None:
+        """Panel, tracking, warm start, learner and policy."""
         job = self.job
         self.panel: Panel = job.env.panel(self.settings.evaluation.episodes, self.settings.evaluation.panel_seed)
         self.tasks = job.env.train_tasks()
-        self._start_tracking()
+        facts = self._facts()
+        self._start_tracking(facts)
+        for note in notes:
+            self.tracker.event("warning", note)
         with self._timed(m.TIME_WARM_START):
-            start, facts = warm_start(job, self.tracker.progress)
+            if self.checkpoint is None or job.learner.kl:
+                start, facts["warm_start"] = warm_start(job, self.tracker.progress)
             model, tokenizer = load_model(self.checkpoint.path / "model" if self.checkpoint else start)
-        self._write_manifest(facts)
+        if rank() == 0:
+            (self.folder / "manifest.json").write_text(json.dumps(facts, indent=2))
         reference = load_model(start)[0].requires_grad_(False) if job.learner.kl else None
         self.learner = Learner(
             model,
@@ -166,10 +123,35 @@ class Session:
         self.tokenizer = tokenizer
         generator = TransformersGenerator(self.learner.module.model, tokenizer, stop_strings(job.prompt))
         self.policy = Policy(job.prompt, tokenizer, generator, self.settings.rollout.batch_size)
-        if not self.progress.evaluations:
-            self._evaluate()
 
-    def _start_tracking(self) -> None:
+    def run(self, stop: Sequence[int]) -> int:
+        """Evaluates the start of a fresh run and trains up to `training.updates`; returns the exit code.
+
+        Anything in `stop` ends the run after the update in progress.
+        """
+        try:
+            if not self.progress.evaluations:
+                self._evaluate()
+            while self.progress.update < self.settings.training.updates:
+                if largest(len(stop)):
+                    self._save()
+                    return self._finish("interrupted", "interrupted; continue with the same command and resume=true")
+                self._update()
+        except TrainingFailedError as error:
+            return self._finish("failed", str(error))
+        return self._finish("finished", "")
+
+    def _facts(self) -> dict[str, Any]:
+        """The manifest; of a resumed run with the warm start it had. Raises ConfigError when the tasks have changed."""
+        facts = manifest(self.job, self.panel, self.job.env.describe(), {})
+        path = self.folder / "manifest.json"
+        if self.checkpoint and path.exists():
+            earlier = json.loads(path.read_text())
+            check_same(earlier, facts)
+            facts["warm_start"] = earlier["warm_start"]
+        return facts
+
+    def _start_tracking(self, facts: Mapping[str, Any]) -> None:
         job, progress = self.job, self.progress
         if rank() != 0:
             return
@@ -177,7 +159,7 @@ class Session:
             name=self.folder.name,
             folder=self.folder,
             config=job.config,
-            manifest=manifest(job, self.panel, job.env.describe(), {}),
+            manifest=facts,
             seed=self.settings.seed,
             updates=self.settings.training.updates,
             group=f"{job.name}-{job.hash}",
@@ -191,11 +173,6 @@ class Session:
         self.tracker.start(run)
         self.store.discard_after(progress.update)
 
-    def _write_manifest(self, warm: Mapping[str, Any]) -> None:
-        if rank() == 0:
-            facts = manifest(self.job, self.panel, self.job.env.describe(), dict(warm))
-            (self.folder / "manifest.json").write_text(json.dumps(facts, indent=2))
-
     def _update(self) -> None:
         """One update, its evaluation and its checkpoint when they are due."""
         update = self.progress.update + 1
@@ -207,6 +184,7 @@ class Session:
         with self._timed(m.TIME_LEARNER):
             result = self.learner.update(TrainBatch.build(batch, rows, credit), number(self.settings.seed, "shuffle", update))
         self.progress.update = update
+        self._store(batch, credit, update)
         metrics = episode_metrics(batch.trajectories)
         self.progress.transitions += int(metrics["episode/decisions"])
         metrics |= {f"{m.CREDIT_PREFIX}{name}": value for name, value in _mean_over_ranks(credit.diagnostics).items()}
@@ -214,16 +192,14 @@ class Session:
         self._count_skipped(result.skipped, batch, credit, update)
         metrics[m.SKIPPED] = float(self.progress.skipped)
         metrics["training/transitions"] = float(self.progress.transitions)
-        metrics["prompt_length/cut"] = float(timing.prompts_cut)
-        metrics |= {k: v - before.get(k, 0.0) for k, v in self.progress.seconds.items() if k != m.TIME_EVALUATION}
-        metrics.pop(m.TIME_WARM_START, None)
+        metrics["prompt_length/cut"] = float(total(np.array([timing.prompts_cut], np.float64))[0])
+        metrics |= {k: v - before.get(k, 0.0) for k, v in self.progress.seconds.items() if v != before.get(k)}
         metrics[m.TIME_STEP] = time.perf_counter() - started
-        self._store(batch, credit, update)
         self.tracker.update(update, metrics)
-        every = self.settings.evaluation.every
-        if (every and update % every == 0) or update == self.settings.training.updates:
+        evaluation, checkpoint = self.settings.evaluation.every, self.settings.checkpoint.every
+        if (evaluation and update % evaluation == 0) or update == self.settings.training.updates:
             self._evaluate()
-        if self.settings.checkpoint.every and update % self.settings.checkpoint.every == 0:
+        if checkpoint and (update % checkpoint == 0 or self.progress.best == update):
             self._save()
 
     def _collect(self, update: int) -> tuple[RolloutBatch, Timing]:
@@ -245,12 +221,15 @@ class Session:
         self._report_errors(groups)
         return RolloutBatch(groups, update, self.settings.seed, rollout.temperature), timing
 
-    def _report_errors(self, groups: tuple[Any, ...]) -> None:
-        failed = [t for g in groups for t in g.trajectories if t.error]
+    def _report_errors(self, groups: Sequence[Group]) -> None:
+        """Tells of trajectories that failed on this rank; raises TrainingFailedError when no rank has any other."""
+        trajectories = [t for group in groups for t in group.trajectories]
+        failed = [t for t in trajectories if t.error]
         if failed:
             self.tracker.event("trajectory_error", f"{len(failed)} trajectories failed, first: {failed[0].error}")
-        if groups and len(failed) == sum(len(g.trajectories) for g in groups):
-            raise TrainingFailedError(f"every trajectory of the update failed; first error: {failed[0].error}")
+        if not total(np.array([len(trajectories) - len(failed)], np.float64))[0]:
+            first = failed[0].error if failed else "on another rank"
+            raise TrainingFailedError(f"every trajectory of the update failed; first error: {first}")
 
     def _tasks_of(self, update: int) -> list[Task]:
         """The update's tasks: consecutive stretches of one shuffled order per pass over the training tasks."""
@@ -295,31 +274,39 @@ class Session:
     def _evaluate(self) -> None:
         update, evaluation = self.progress.update, self.settings.evaluation
         started = time.perf_counter()
-        with self._timed(m.TIME_EVALUATION):
-            metrics = evaluate(
-                self.job.env,
-                self.policy,
-                self.panel,
-                evaluation.temperature,
-                lambda done, total_: self.tracker.progress("evaluation", done, total_),
-            )
+        metrics = evaluate(
+            self.job.env,
+            self.policy,
+            self.panel,
+            evaluation.temperature,
+            lambda done, total_: self.tracker.progress("evaluation", done, total_),
+            lambda message: self.tracker.event("trajectory_error", message),
+        )
+        if not metrics["val/episodes"]:
+            raise TrainingFailedError("every episode of the evaluation failed; events.jsonl names the first error")
         metrics[m.TIME_EVALUATION] = time.perf_counter() - started
+        self._spend(m.TIME_EVALUATION, metrics[m.TIME_EVALUATION])
         if update == 0:
             metrics[m.TIME_WARM_START] = self.progress.seconds[m.TIME_WARM_START]
         self.progress.evaluations.append([update, metrics[m.VAL_SUCCESS]])
         self.tracker.evaluation(update, metrics)
 
     def _save(self) -> None:
+        """Writes the checkpoint of the present update, once; every rank takes part, the first one writes."""
+        update = self.progress.update
+        if update == self.saved:
+            return
         with self._timed("timing_s/save_checkpoint"):
-            self.checkpoints.save(
-                self.progress.update,
-                {"progress": {k: getattr(self.progress, k) for k in Progress.__dataclass_fields__}},
-                lambda folder: save_state(self.learner, self.tokenizer, folder),
-                self.progress.best,
-            )
+            if rank() == 0:
+                state = {"progress": asdict(self.progress)}
+                write = functools.partial(save_state, self.learner, self.tokenizer)
+                self.checkpoints.save(update, state, write, self.progress.best)
+            else:
+                save_state(self.learner, self.tokenizer, self.checkpoints.folder)
+        self.saved = update
 
-    def _finish(self, status: Any, message: str) -> int:
-        if status == "finished" and self.progress.update not in self.checkpoints.updates():
+    def _finish(self, status: Literal["finished", "interrupted", "failed"], message: str) -> int:
+        if status == "finished":
             self._save()
         seconds = {**self.progress.seconds, m.TIME_TOTAL: time.perf_counter() - self.started}
         paths = {
@@ -331,7 +318,7 @@ class Session:
         if curve:
             paths["curve"] = curve
         self.tracker.finish(Summary(status, metrics=seconds, paths=paths, message=message))
-        return {"finished": 0, "interrupted": EXIT_INTERRUPTED}.get(status, EXIT_FAILED)
+        return {"finished": 0, "interrupted": EXIT_INTERRUPTED, "failed": EXIT_FAILED}[status]
 
     def _draw(self) -> Path | None:
         if rank() != 0 or len(self.progress.evaluations) < 1:

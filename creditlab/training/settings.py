@@ -50,8 +50,6 @@ class EvaluationSettings:
     """Sampling temperature; 0 is greedy."""
     panel_seed: int = 20260
     """Seed of the panel's sampling seeds and, for generated games, of its games."""
-    trailing: Positive = 3
-    """The last k evaluations whose mean is reported at the end."""
 
 
 @dataclass(frozen=True)

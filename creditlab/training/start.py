@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch.distributed as dist
 
 from creditlab.config import Job
-from creditlab.learner.distributed import rank, world_size
+from creditlab.learner.distributed import rank, wait_for_all
 from creditlab.policy.tiny import build_model, build_tokenizer
 from creditlab.policy.warm_start import imitate
 from creditlab.training.demonstrations import WarmStartCache, cache_key, demonstrate, encode
@@ -31,8 +30,7 @@ def warm_start(job: Job, report: Report) -> tuple[Path, dict[str, Any]]:
     made: dict[str, Any] = {}
     if not cached and rank() == 0:
         made = _make(job, cache, report)
-    if world_size() > 1:
-        dist.barrier()
+    wait_for_all()
     return cache.path, {"hash": cache.hash, "cached": cached, "seconds": round(time.perf_counter() - started, 2), **made}
 
 

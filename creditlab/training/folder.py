@@ -1,0 +1,88 @@
+"""What comes before a run and may end it: its folder, its ranks, and the signals that interrupt it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from creditlab.config import Job
+from creditlab.learner.distributed import rank, wait_for_all, world_size
+from creditlab.registry import ConfigError
+from creditlab.tracking.jsonl import STEP, read
+from creditlab.training.checkpoint import Checkpoint, CheckpointStore
+
+
+def check_ranks(job: Job) -> None:
+    """Refuses what does not work on several ranks."""
+    ranks, groups = world_size(), job.settings.rollout.groups
+    if groups < ranks:
+        raise ConfigError(f"rollout.groups={groups} leaves some of the {ranks} ranks without a task group; raise it")
+    if ranks > 1 and job.learner.zero_stage == 3:
+        raise ConfigError("learner.zero_stage=3 does not generate on several ranks; use learner.zero_stage=2")
+
+
+def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
+    """Makes the run folder, or finds the checkpoint to resume from, with remarks; refuses to overwrite a run unasked."""
+    folder, settings = job.folder, job.settings
+    store = CheckpointStore(folder / "checkpoints", settings.checkpoint.keep)
+    notes: list[str] = []
+    checkpoint = store.latest(notes.append) if settings.resume and not settings.overwrite else None
+    _check_folder(job, store, checkpoint)
+    if settings.resume and not settings.overwrite and checkpoint is None and _trained(folder):
+        notes.append("the run had no checkpoint yet; it starts from the beginning")
+    wait_for_all()  # every rank has looked before the first one changes anything
+    if rank() == 0:
+        try:
+            if folder.exists() and settings.overwrite:
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
+        store.discard_after(checkpoint.update if checkpoint else -1)
+    wait_for_all()
+    return checkpoint, notes
+
+
+def _check_folder(job: Job, store: CheckpointStore, checkpoint: Checkpoint | None) -> None:
+    """A folder in which no update was done counts as absent: nothing in it would be missed."""
+    resume, overwrite = job.settings.resume, job.settings.overwrite
+    if resume is True and overwrite:
+        raise ConfigError("resume=true continues a run and overwrite=true replaces it; give only one of them")
+    if overwrite:
+        return
+    if resume and checkpoint is None and store.updates():
+        raise ConfigError(f"no checkpoint in {store.folder} can be read; start the run again with overwrite=true")
+    if resume is True and not _trained(job.folder):
+        raise ConfigError(f"resume=true: there is no run in {job.folder}; start it with resume=false or resume=auto")
+    if not resume and _trained(job.folder):
+        raise ConfigError(
+            f"{job.folder} already holds this run: continue it with resume=true, replace it with overwrite=true, "
+            "or give it another name="
+        )
+
+
+def _trained(folder: Path) -> bool:
+    """Whether a run folder holds an update or a checkpoint."""
+    return any((folder / "checkpoints").glob("update-*")) or any(r[STEP] > 0 for r in read(folder / "metrics.jsonl"))
+
+
+@contextmanager
+def interruption() -> Iterator[list[int]]:
+    """Collects interrupt and termination signals: the first asks for an orderly end, a second one ends at once."""
+    received: list[int] = []
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(signum)
+
+    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
