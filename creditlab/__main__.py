@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+from creditlab.cli import run
 
 
 def main() -> None:
     """Composes the configuration from the command line, trains, and turns a user's mistake into one line on stderr."""
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
-    from creditlab.cli import run
-
     sys.exit(run(sys.argv[1:]))
 
 

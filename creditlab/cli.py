@@ -3,57 +3,95 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import hydra
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from creditlab.config import Job, config_dir, install_config, resolve
-from creditlab.registry import ConfigError, registry, unknown_key
+from creditlab.config import Job, compose_config, config_dir, install_config, resolve
+from creditlab.mistakes import check_overrides, explain
+from creditlab.options import ConfigError
+from creditlab.registry import registry
 
 EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
+TRACEBACK = "CREDITLAB_TRACEBACK"
+"""Environment variable: with 1, a mistake shows where in the code it was noticed."""
+_MISTAKES = (HydraException, OmegaConfBaseException, ValueError)
 
 
-def run(arguments: list[str]) -> int:
-    """Trains with the given Hydra overrides; returns the process's exit code.
+class JobFailedError(RuntimeError):
+    """A job of a sweep that ran in a process of its own ended with an exit code other than 0."""
 
-    Mistakes end in one line on stderr; CREDITLAB_TRACEBACK=1 shows where in the code it was noticed.
+
+def run(arguments: Sequence[str]) -> int:
+    """Trains with the given Hydra overrides; returns the process's exit code."""
+    return run_hydra(_train, arguments)
+
+
+def _train(job: Job) -> int:
+    from creditlab.training.session import train  # brings torch along, which a mistake should not have to wait for
+
+    return train(job)
+
+
+def run_hydra(task: Callable[[Job], int], arguments: Sequence[str]) -> int:
+    """Runs a task on the configuration composed from overrides; a user's mistake is one line on stderr and code 2.
+
+    CREDITLAB_TRACEBACK=1 raises it instead.
     """
-    from creditlab.training.session import train
-
-    return run_hydra(train, arguments)
-
-
-def run_hydra(task: Callable[[Job], int], arguments: list[str]) -> int:
-    """Runs a task on the configuration composed from overrides; a user's mistake is one line on stderr and code 2."""
-    codes = [0]
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # otherwise Hydra itself prints errors and exits
+    codes, owner = [0], os.getpid()
 
     def job(cfg: DictConfig) -> None:
-        codes.append(task(resolve(cfg, dict(HydraConfig.get().runtime.choices))))
+        context, sweep = HydraConfig.get(), HydraConfig.get().mode == RunMode.MULTIRUN
+        overrides = [str(o) for o in OmegaConf.to_container(context.overrides.task, resolve=False) or ()]
+        code = _run_job(task, cfg, dict(context.runtime.choices), overrides, " ".join(overrides) if sweep else "")
+        if sweep and code == EXIT_INTERRUPTED:
+            raise KeyboardInterrupt
+        if code and os.getpid() != owner:  # a launcher's child cannot add to the list
+            raise JobFailedError(f"the run ended with code {code}")
+        codes.append(code)
 
+    argv = sys.argv
     try:
         install_config()
         warn_failed_plugins()
-        sys.argv = [sys.argv[0], *arguments]
+        sys.argv = [argv[0], *arguments]
         hydra.main(version_base="1.3", config_path=config_dir(), config_name="config")(job)()
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
-        if os.environ.get("CREDITLAB_TRACEBACK") == "1":
-            raise
-        sys.stderr.write(f"creditlab: {explain(error, arguments)}\n")
-        return EXIT_MISTAKE
+    except _MISTAKES as error:
+        return _complain(error, arguments)
+    except JobFailedError:
+        return 1
     except KeyboardInterrupt:
         sys.stderr.write("creditlab: interrupted\n")
         return EXIT_INTERRUPTED
+    finally:
+        sys.argv = argv
     return max(codes)
+
+
+def _run_job(
+    task: Callable[[Job], int], cfg: DictConfig, choices: dict[str, object], overrides: list[str], label: str
+) -> int:
+    """Runs the task on one composed configuration; names the job of a sweep by `label`."""
+    try:
+        check_overrides(overrides)
+        return task(resolve(cfg, choices))
+    except _MISTAKES as error:
+        return _complain(error, overrides, label)
+
+
+def _complain(error: Exception, arguments: Sequence[str], label: str = "") -> int:
+    if os.environ.get(TRACEBACK) == "1":
+        raise error
+    sys.stderr.write(f"creditlab: {f'[{label}] ' if label else ''}{explain(error, arguments)}\n")
+    return EXIT_MISTAKE
 
 
 def warn_failed_plugins() -> None:
@@ -62,69 +100,11 @@ def warn_failed_plugins() -> None:
         sys.stderr.write(f"creditlab: plug-in {name} failed to load and is left out: {reason}\n")
 
 
-def explain(error: Exception, arguments: list[str]) -> str:
-    """One clear message for a composition error: what exists, or the nearest valid key."""
-    text = _chain(error)
-    group = re.search(r"Could not (?:find|load) '(?P<group>\w+)(?:@[\w.]+)?/(?P<name>[^']*)'", text)
-    if group and registry().names(group["group"]):
-        return registry().unknown(group["group"], group["name"])
-    if group:
-        options = re.search(r"Available options in '[^']*':\n(?P<names>(?:\s+.+\n?)+)", text)
-        names = [n.strip() for n in options["names"].splitlines()] if options else []
-        return f"unknown {group['group']} {group['name']!r}; available: {', '.join(n for n in names if n) or 'none'}"
-    key = re.search(r"Could not override '(?P<key>[^']+)'", text)
-    if key:
-        return unknown_key(key["key"], _valid_keys(key["key"], arguments))
-    no_group = re.search(r"Could not override '?(?P<key>[^\s']+)'?\.?\s*No match in the defaults list", text)
-    if no_group:
-        return unknown_key(no_group["key"], _valid_keys(no_group["key"], arguments))
-    return " ".join(str(error).split()) or type(error).__name__
-
-
-def _chain(error: BaseException) -> str:
-    parts: list[str] = []
-    current: BaseException | None = error
-    while current is not None:
-        parts.append(str(current))
-        current = current.__cause__ or current.__context__
-    return "\n".join(parts)
-
-
-def _valid_keys(key: str, arguments: list[str]) -> list[str]:
-    """The keys beside an unknown one: composes again without the overrides that touch it."""
-    parent = key.rpartition(".")[0]
-    kept = [a for a in arguments if "=" in a and not a.startswith("-") and not _touches(a, key)]
-    try:
-        node: Any = compose_config(kept)
-    except (HydraException, OmegaConfBaseException, ValueError):
-        node = compose_config([])
-    for name in parent.split(".") if parent else []:
-        node = OmegaConf.select(node, name) if OmegaConf.is_dict(node) else None
-    return [str(k) for k in node] if OmegaConf.is_dict(node) else []
-
-
-def _touches(argument: str, key: str) -> bool:
-    return argument.split("=", 1)[0].lstrip("+~") == key
-
-
-def compose_config(overrides: list[str]) -> DictConfig:
-    """Composes a configuration outside `hydra.main`, as tests and tools do."""
-    install_config()
-    active = GlobalHydra.instance().is_initialized()
-    if active:
-        GlobalHydra.instance().clear()
-    with initialize_config_dir(config_dir(), version_base="1.3"):
-        return compose("config", overrides=overrides)
-
-
-def compose_job(overrides: list[str]) -> Job:
+def compose_job(overrides: Sequence[str]) -> Job:
     """A validated job from overrides, for notebooks and tests; raises ConfigError with one clear message."""
-    install_config()
     try:
-        with initialize_config_dir(config_dir(), version_base="1.3"):
-            cfg = compose("config", overrides=overrides, return_hydra_config=True)
-        choices = dict(cfg.hydra.runtime.choices)
-        plain = OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"])
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        check_overrides(overrides)
+        cfg, choices = compose_config(overrides)
+        return resolve(cfg, choices)
+    except _MISTAKES as error:
         raise ConfigError(explain(error, overrides)) from None
-    return resolve(plain, choices)

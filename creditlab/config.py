@@ -5,21 +5,26 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from hydra import compose, initialize_config_dir
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from creditlab.hookspecs import AXES
+from creditlab.hookspecs import AXES, GROUPS
+from creditlab.options import ConfigError, options_model, part_names, shown, unknown_key, validate
 from creditlab.policy.settings import PromptSettings
-from creditlab.registry import Component, ConfigError, options_model, part_names, registry, unknown_key, validate
+from creditlab.registry import Component, registry, unused_axis
 from creditlab.training.settings import SECTIONS, RunSettings
 
 CHOSEN = ("env", "model", "engine", "learner", "tracking")
@@ -27,6 +32,10 @@ CHOSEN = ("env", "model", "engine", "learner", "tracking")
 SECTION_CLASSES: dict[str, type] = {**SECTIONS, "prompt": PromptSettings}
 VOLATILE = ("resume", "overwrite", "run_root", "tracking", "name", "seed")
 """Keys that do not change what a run computes; `training.updates` joins them, so that a run can be extended."""
+
+
+TOP_LEVEL = (*(f.name for f in fields(RunSettings)), "prompt", *CHOSEN, "method", "shaping", "aux", *AXES)
+"""Every top-level key of a run's configuration."""
 
 
 def config_dir() -> str:
@@ -55,16 +64,13 @@ def _defaults(cls: type) -> dict[str, Any]:
 
 def _node(component: Component) -> dict[str, Any]:
     """A component's node: its options, its nested parts, and the defaults of the axes it uses."""
-    node: dict[str, Any] = {"name": component.name, **component.defaults()}
-    if "convention" in node:
-        node["convention"] = "${convention}"
+    node = _options(component)
     defaults: list[Any] = ["_self_"]
     for key, (group, choice) in component.parts.items():
         if group == "aux":  # inlined without axes of its own, so that it uses its owner's
-            part = registry().find(group, choice).defaults()
+            node[key] = _options(registry().find(group, choice))
             if f"{key}_weight" in node:
-                part.pop("weight", None)
-            node[key] = {"name": choice, **part}
+                node[key].pop("weight", None)
         else:
             defaults.append({f"/{group}@{key}": choice})
     own = component.axis == "aux"
@@ -75,13 +81,38 @@ def _node(component: Component) -> dict[str, Any]:
     return {"defaults": defaults, **node}
 
 
+def _options(component: Component) -> dict[str, Any]:
+    """A component's name and options; its convention follows the run's."""
+    options = component.defaults()
+    return {"name": component.name, **options, **({"convention": "${convention}"} if "convention" in options else {})}
+
+
 class _PluginConfigs(SearchPathPlugin):
     """Adds the configuration folders that plug-ins announce through `creditlab_config`."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        for paths in registry().plugins.hook.creditlab_config():
-            for path in paths:
-                search_path.append("creditlab", path)
+        for path in registry().config_paths:
+            search_path.append("creditlab", path)
+
+
+@contextmanager
+def hydra_session() -> Iterator[ConfigLoader]:
+    """Hydra's loader of the shipped configuration, beside whatever Hydra session is going on."""
+    install_config()
+    outer = GlobalHydra.instance().hydra
+    GlobalHydra.instance().clear()
+    try:
+        with initialize_config_dir(config_dir(), version_base="1.3"):
+            yield GlobalHydra.instance().config_loader()
+    finally:
+        GlobalHydra.instance().hydra = outer
+
+
+def compose_config(overrides: Sequence[str]) -> tuple[DictConfig, dict[str, Any]]:
+    """A composed configuration and its chosen component per config group; raises Hydra's and OmegaConf's own errors."""
+    with hydra_session():
+        cfg = compose("config", overrides=list(overrides), return_hydra_config=True)
+        return OmegaConf.masked_copy(cfg, [str(k) for k in cfg if k != "hydra"]), dict(cfg.hydra.runtime.choices)
 
 
 @dataclass(frozen=True)
@@ -113,7 +144,7 @@ class Job:
         """Ten hex digits that identify what the run computes, whatever its seed, length or tracking."""
         kept = {k: v for k, v in self.config.items() if k not in VOLATILE}
         kept["training"] = {k: v for k, v in kept["training"].items() if k != "updates"}
-        return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:10]
+        return hashlib.sha256(json.dumps(_canonical(kept), sort_keys=True).encode()).hexdigest()[:10]
 
     @property
     def folder(self) -> Path:
@@ -121,24 +152,33 @@ class Job:
         return Path(self.settings.run_root) / f"{self.name}-{self.hash}-s{self.settings.seed}"
 
 
+def _canonical(value: Any) -> Any:
+    """The same value however it was written: 8.0 is 8."""
+    if isinstance(value, Mapping):
+        return {key: _canonical(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_canonical(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
     """Validates a composed configuration and builds its components; raises ConfigError naming the key at fault."""
     try:
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(str(error).splitlines()[0]) from None
+        raise ConfigError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
     assert isinstance(config, dict)
     plain: dict[str, Any] = {str(k): v for k, v in config.items()}
-    valid = [f.name for f in fields(RunSettings)] + ["prompt", *CHOSEN, "method", "shaping", "aux", *AXES]
     for key in plain:
-        if key not in valid:
-            raise ConfigError(unknown_key(key, valid))
-    sections = {name: cls(**validate(cls, plain.get(name) or {}, name)) for name, cls in SECTION_CLASSES.items()}
+        if key not in TOP_LEVEL:
+            raise ConfigError(unknown_key("", key, TOP_LEVEL))
+    _check_names(plain, choices)
+    sections = {name: cls(**validate(cls, _section(plain, name), name)) for name, cls in SECTION_CLASSES.items()}
     prompt = sections.pop("prompt")
     top = {f.name: plain[f.name] for f in fields(RunSettings) if f.name not in SECTIONS and f.name in plain}
     settings = RunSettings(**{**validate(RunSettings, top, ""), **sections})
     chosen = {group: registry().build(group, _chosen(plain, group)) for group in CHOSEN}
-    _check_axes(plain, choices)
+    _check_axes(plain)
     axes = {axis: registry().build(axis, plain[axis]) for axis in AXES if plain.get(axis)}
     method = registry().build("method", _chosen(plain, "method"), **axes)
     aux = tuple(registry().build("aux", node, f"aux.{name}") for name, node in (plain.get("aux") or {}).items())
@@ -150,30 +190,49 @@ def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
     return job
 
 
+def _section(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = plain.get(name, {})
+    if not isinstance(section, Mapping):
+        raise ConfigError(f"{name} is a section of keys, got {shown(section)}; set one of its keys: {name}.<key>=<value>")
+    return section
+
+
 def _chosen(plain: Mapping[str, Any], group: str) -> Mapping[str, Any]:
-    if not plain.get(group):
+    node: Mapping[str, Any] | None = plain.get(group)
+    if not node:
         raise ConfigError(f"{group} must be chosen; available: {', '.join(registry().names(group))}")
-    node: Mapping[str, Any] = plain[group]
     return node
 
 
-def _check_axes(plain: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
+def _check_names(plain: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
+    """A component's name decides its options and the defaults around it, so it cannot be changed afterwards."""
+    for key, choice in choices.items():
+        group, _, package = key.partition("@")
+        if group not in GROUPS or choice not in registry().names(group):
+            continue
+        node: Any = plain
+        for step in (package or group).split("."):
+            node = node.get(step) if isinstance(node, Mapping) else None
+        if isinstance(node, Mapping) and node.get("name", choice) != choice:
+            raise ConfigError(f"{package or group}.name={node['name']} has no effect on its own; write {key}={node['name']}")
+
+
+def _check_axes(plain: Mapping[str, Any]) -> None:
     """An axis the method does not use, and an auxiliary loss that the method already holds, are refused."""
-    method = registry().find("method", str(plain["method"]["name"]))
-    used = ", ".join(method.axes) or "none"
+    method = registry().find("method", str(_chosen(plain, "method").get("name", "")))
     for axis in AXES:
         if plain.get(axis) and axis not in method.axes:
-            raise ConfigError(f"method={method.name} does not use {axis} ({axis}={choices.get(axis)}); axes it uses: {used}")
-    held = {name for group, name in method.parts.values() if group == "aux"}
+            raise ConfigError(unused_axis(method, axis))
+    held = {name: key for key, (group, name) in method.parts.items() if group == "aux"}
     for name in plain.get("aux") or {}:
         if name in held:
-            raise ConfigError(f"method={method.name} already contains aux={name}; configure it under method.{name}")
+            raise ConfigError(f"method={method.name} already contains aux={name}; configure it under method.{held[name]}")
 
 
 def check_job(job: Job) -> None:
     """Refuses group sizes that a method or one of its parts cannot use, naming the component."""
     size = job.settings.rollout.group_size
-    component = registry().find("method", str(job.choices["method"]))
+    component = registry().find("method", str(job.config["method"]["name"]))
     if "group" in component.needs and size < 2:
         raise ConfigError(
             f"method={component.name} compares siblings and needs rollout.group_size >= 2, got {size}: "

@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from creditlab.hookspecs import GROUPS
-from creditlab.registry import Component, Registry, option_docs, options_model, registry, type_name
+from creditlab.options import option_docs, options_model, type_name
+from creditlab.registry import Component, Registry, registry
 
 EXIT_MISTAKE = 2
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import difflib
 import functools
-import inspect
-import itertools
-import textwrap
+import importlib.util
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import Any, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Any
 
 import pluggy
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from creditlab import hookspecs
-from creditlab.hookspecs import AXES, PROJECT, is_part
+from creditlab.hookspecs import AXES, GROUPS, PROJECT
+from creditlab.options import ConfigError, did_you_mean, options_model, part_names, shown, validate
+
+__all__ = ["Component", "ConfigError", "Registry", "part_names", "registry"]
 
 Node = Mapping[str, Any]
-
-
-class ConfigError(ValueError):
-    """A user's mistake in the configuration: one clear sentence, shown without a stack trace."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +57,8 @@ class Registry:
         self.plugins = pluggy.PluginManager(PROJECT)
         self.plugins.add_hookspecs(hookspecs)
         self.components: dict[tuple[str, str], Component] = {}
+        self.config_paths: list[str] = []
+        """Hydra search paths of the plug-ins' own configuration."""
         self.failed: dict[str, str] = {}
 
     def load(self) -> Registry:
@@ -70,25 +67,51 @@ class Registry:
             package = f"{entry.dist.name}:{entry.name}" if entry.dist else entry.name
             try:
                 self.add(entry.load(), package)
-            except Exception as error:  # one broken plug-in must not stop the others, whatever it raised
-                self.failed[package] = f"{type(error).__name__}: {error}"
+            except (Exception, SystemExit) as error:  # one broken plug-in must not stop the others, whatever it raised
+                self.failed[package] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        self._drop_incomplete()
         return self
 
     def add(self, plugin: Any, package: str) -> None:
-        """Registers one plug-in whole or not at all; raises ValueError on a misspelt hook or a malformed component."""
+        """Registers one plug-in whole or not at all.
+
+        Raises PluginValidationError on a misspelt hook, ValueError or TypeError on a malformed component.
+        """
         self.plugins.register(plugin, name=package)
         try:
             self.plugins.check_pending()
-            hook = getattr(plugin, "creditlab_components", None)
-            found = [_component(cls, package) for cls in hook()] if hook else []
+            if not self.plugins.get_hookcallers(plugin):
+                raise ValueError("it implements no hook; mark its creditlab_components with @hookimpl")
+            found = [_component(cls, package) for cls in self._ask(plugin, "creditlab_components")]
+            paths = [_search_path(path) for path in self._ask(plugin, "creditlab_config")]
+            new: dict[tuple[str, str], Component] = {}
             for component in found:
-                other = self.components.get((component.axis, component.name))
+                other = self.components.get((component.axis, component.name)) or new.get((component.axis, component.name))
                 if other:
                     raise ValueError(f"{component.axis}={component.name} is already provided by {other.package}")
+                new[component.axis, component.name] = component
         except Exception:
             self.plugins.unregister(name=package)
             raise
-        self.components.update({(c.axis, c.name): c for c in found})
+        self.components.update(new)
+        self.config_paths += paths
+
+    def _ask(self, plugin: Any, hook: str) -> list[Any]:
+        """What this plug-in alone answers to a hook."""
+        callers = getattr(self.plugins.hook, hook).get_hookimpls()
+        return [answer for caller in callers if caller.plugin is plugin for answer in caller.function()]
+
+    def _drop_incomplete(self) -> None:
+        """Leaves out components whose default axes or parts nobody provides, such as those of a plug-in that failed."""
+        while broken := [(c, wanted) for c in self.components.values() if (wanted := self._lacking(c))]:
+            for component, (axis, name) in broken:
+                del self.components[component.axis, component.name]
+                reason = f"{component.axis}={component.name} needs {axis}={name}, which no working plug-in provides"
+                self.failed[component.package] = reason
+
+    def _lacking(self, component: Component) -> tuple[str, str] | None:
+        wanted = [*component.axes.items(), *component.parts.values()]
+        return next((need for need in wanted if need not in self.components), None)
 
     def names(self, axis: str) -> list[str]:
         """Names of the components of an axis, sorted."""
@@ -103,7 +126,7 @@ class Registry:
     def unknown(self, axis: str, name: str) -> str:
         """The message for a component that does not exist."""
         names = self.names(axis)
-        message = f"unknown {axis} {name!r}{_did_you_mean(name, names)}; available: {', '.join(names) or 'none'}"
+        message = f"unknown {axis} {name!r}{did_you_mean(name, names)}; available: {', '.join(names) or 'none'}"
         if self.failed:
             message += f". Failed to load: {'; '.join(f'{k} ({v})' for k, v in self.failed.items())}"
         return message
@@ -114,26 +137,31 @@ class Registry:
         `axes` are built parts of the owner (match, fold, weighting). A part uses the axes in its own node where it has
         them, else its owner's. Raises ConfigError naming the key.
         """
-        node = {"name": node} if isinstance(node, str) else dict(node)
         where = where or axis
-        component = self.find(axis, str(node.pop("name", "")))
-        nested, options = self._split(component, node)
-        values = validate(component.cls, options, where)
-        own = {a: self.build(a, nested.pop(a), f"{where}.{a}") for a in component.axes if nested.get(a)}
-        available = {**axes, **own}
-        missing = [a for a in component.axes if available.get(a) is None]
+        options = _as_node(node, where)
+        component = self.find(axis, str(options.pop("name", "")))
+        options = {k: v for k, v in options.items() if k not in component.axes or v is not None}
+        names = [*component.axes, *(name for name in component.parts if "." not in name)]
+        nested = {name: _as_node(options.pop(name), f"{where}.{name}") for name in names if name in options}
+        unused = next((a for a in AXES if a in options and a not in options_model(component.cls).model_fields), None)
+        if unused:
+            raise ConfigError(f"{unused_axis(component, unused)}; remove {where}.{unused} with ~{unused}@{where}.{unused}")
+        values = validate(component.cls, options, where, names)
+        own = {a: self.build(a, nested[a], f"{where}.{a}") for a in component.axes if a in nested}
+        built = {a: own.get(a, axes.get(a)) for a in component.axes}
+        missing = next((a for a, part in built.items() if part is None), None)
         if missing:
-            raise ConfigError(
-                f"{axis}={component.name} needs {missing[0]}; choose one of: {', '.join(self.names(missing[0]))}"
-            )
-        built = {a: available[a] for a in component.axes}
+            available = ", ".join(self.names(missing))
+            raise ConfigError(f"{axis}={component.name} needs {missing}; choose one of: {available}")
         _check_calls(component, built)
-        for name, (group, default) in component.parts.items():
+        for name, (group, _) in component.parts.items():
             if "." not in name:
-                child = dict(nested.get(name) or self._part_node(component, name, group, default))
+                part = self._part_node(component, name, nested.get(name, {}))
                 if f"{name}_weight" in values:
-                    child["weight"] = values[f"{name}_weight"]
-                built[name] = self.build(group, child, f"{where}.{name}", **available)
+                    if "weight" in part:
+                        raise ConfigError(f"unknown key '{where}.{name}.weight'; the weight is {where}.{name}_weight")
+                    part["weight"] = values[f"{name}_weight"]
+                built[name] = self.build(group, part, f"{where}.{name}", **{**axes, **own})
         return component.cls(**values, **{k: v for k, v in built.items() if k in part_names(component.cls)})
 
     def create(self, axis: str, name: str, /, **options: Any) -> Any:
@@ -143,18 +171,18 @@ class Registry:
         axes = {a: self.build(a, value) if isinstance(value, (str, Mapping)) else value for a, value in chosen.items()}
         return self.build(axis, {"name": name, **options}, **axes)
 
-    def _split(self, component: Component, node: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        names = {*component.axes, *(n for n in component.parts if "." not in n)}
-        return {k: v for k, v in node.items() if k in names}, {k: v for k, v in node.items() if k not in names}
+    def _part_node(self, component: Component, name: str, given: Node) -> dict[str, Any]:
+        """The node of a nested part: what is given, else what its owner declares, with the part's own axes."""
+        node: dict[str, Any] = {"name": component.parts[name][1], **given}
+        for key, (axis, choice) in component.parts.items():
+            if key == f"{name}.{axis}" and axis in self.find(component.parts[name][0], node["name"]).axes:
+                node.setdefault(axis, choice)
+        return node
 
-    def _part_node(self, component: Component, name: str, group: str, default: str) -> dict[str, Any]:
-        """The node of a nested part as its owner declares it, with the part's own axes."""
-        axes = {
-            key.split(".", 1)[1]: {"name": choice}
-            for key, (_, choice) in component.parts.items()
-            if key.startswith(f"{name}.")
-        }
-        return {"name": default, **axes}
+
+def unused_axis(component: Component, axis: str) -> str:
+    """The message for an axis that a component does not use."""
+    return f"{component.axis}={component.name} does not use {axis}; axes it uses: {', '.join(component.axes) or 'none'}"
 
 
 @functools.cache
@@ -163,84 +191,44 @@ def registry() -> Registry:
     return Registry().load()
 
 
-@functools.cache
-def options_model(cls: type) -> type[BaseModel]:
-    """Pydantic model of a component's options: its dataclass fields without the built parts; unknown keys are refused."""
-    hints = get_type_hints(cls, include_extras=True)
-    fields: dict[str, Any] = {f.name: (hints[f.name], _default(cls, f)) for f in dataclasses.fields(cls) if not is_part(f)}
-    return create_model(cls.__name__, __config__=ConfigDict(extra="forbid", frozen=True, protected_namespaces=()), **fields)
-
-
-def part_names(cls: type) -> set[str]:
-    """Names of the fields that the builder fills with built parts."""
-    return {f.name for f in dataclasses.fields(cls) if is_part(f)}
-
-
-def validate(cls: type, options: Node, where: str) -> dict[str, Any]:
-    """Checked option values of a dataclass; raises ConfigError naming the key, the value and the nearest valid key."""
-    model = options_model(cls)
-    try:
-        checked = model.model_validate(dict(options))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join([where, *(str(p) for p in first["loc"])]) if where else ".".join(str(p) for p in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise ConfigError(unknown_key(key, [*model.model_fields])) from None
-        raise ConfigError(f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]}, got {first['input']!r}") from None
-    return {name: getattr(checked, name) for name in model.model_fields}
-
-
-def unknown_key(key: str, valid: list[str]) -> str:
-    """The message for a key that does not exist, with the nearest valid one."""
-    parent, _, leaf = key.rpartition(".")
-    suggestion = _did_you_mean(leaf, valid, f"{parent}." if parent else "")
-    return f"unknown key {key!r}{suggestion}; valid keys{' of ' + parent if parent else ''}: {', '.join(sorted(valid))}"
-
-
-def option_docs(cls: type) -> dict[str, str]:
-    """The docstring under each field of a dataclass, inherited ones included, as one line each."""
-    docs: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if not dataclasses.is_dataclass(base):
-            continue
-        tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-        body = tree.body if isinstance(tree, ast.ClassDef) else []
-        for statement, following in itertools.pairwise(body):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                text = following.value if isinstance(following, ast.Expr) else None
-                if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    docs[statement.target.id] = " ".join(text.value.split())
-    return docs
-
-
-def type_name(annotation: Any) -> str:
-    """A short readable form of an option's type."""
-    if get_origin(annotation) is not None and hasattr(annotation, "__metadata__"):
-        return type_name(get_args(annotation)[0])
-    if isinstance(annotation, type) and not get_args(annotation):
-        return "null" if annotation is type(None) else annotation.__name__
-    arguments = get_args(annotation)
-    if str(get_origin(annotation)) == "typing.Literal":
-        return "|".join(str(a) for a in arguments)
-    if get_origin(annotation) is tuple:
-        return f"list of {type_name(arguments[0])}"
-    return "|".join(type_name(a) for a in arguments) or str(annotation)
-
-
 def _component(cls: type, package: str) -> Component:
     """Checks the shape of a component class; a malformed one raises ValueError or TypeError with its name."""
+    if not isinstance(cls, type):
+        raise TypeError(f"creditlab_components must return classes, got {cls!r}")
     label = f"component {cls.__name__}"
     if not dataclasses.is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(f"{label} must be a frozen dataclass")
     axis, name = getattr(cls, "axis", None), getattr(cls, "name", None)
-    if axis not in hookspecs.GROUPS or not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"{label} needs class variables axis (one of {', '.join(hookspecs.GROUPS)}) and name")
-    unknown = set(getattr(cls, "axes", {})) - set(AXES)
+    if axis not in GROUPS or not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"{label} needs class variables axis (one of {', '.join(GROUPS)}) and name (an identifier)")
+    component = Component(axis, name, cls, package)
+    unknown = set(component.axes) - set(AXES)
     if unknown:
         raise ValueError(f"{label} declares unknown axes {sorted(unknown)}; axes are {', '.join(AXES)}")
-    component = Component(axis, name, cls, package)
-    component.defaults()
+    unfilled = part_names(cls) - set(component.axes) - set(component.parts)
+    if unfilled:
+        raise ValueError(f"{label}: {sorted(unfilled)} are declared with part(), but are neither in its axes nor its parts")
+    validate(cls, {}, label)
     return component
+
+
+def _search_path(path: object) -> str:
+    """A Hydra search path that exists; Hydra itself passes over one that does not."""
+    kind, _, place = str(path).partition("://")
+    if not isinstance(path, str) or kind not in ("pkg", "file") or not place:
+        raise ValueError(f"creditlab_config must return search paths such as 'pkg://my_package.conf', got {path!r}")
+    if not (Path(place).is_dir() if kind == "file" else importlib.util.find_spec(place)):
+        raise ValueError(f"creditlab_config names {path!r}, which does not exist")
+    return path
+
+
+def _as_node(value: object, where: str) -> dict[str, Any]:
+    """A component's configuration as a dictionary of its own; a bare name stands for its defaults."""
+    if isinstance(value, str):
+        return {"name": value}
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where} must be a component's name or its keys, got {shown(value)}")
+    return dict(value)
 
 
 def _check_calls(component: Component, axes: Mapping[str, Any]) -> None:
@@ -251,16 +239,3 @@ def _check_calls(component: Component, axes: Mapping[str, Any]) -> None:
                 raise ConfigError(
                     f"{component.axis}={component.name} calls {axis}.{capability}, which {axis}={chosen} does not implement"
                 )
-
-
-def _default(cls: type, field: dataclasses.Field[Any]) -> Any:
-    if field.default is not dataclasses.MISSING:
-        return field.default
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    raise ValueError(f"component {cls.__name__}: option {field.name!r} has no default")
-
-
-def _did_you_mean(word: str, valid: list[str], prefix: str = "") -> str:
-    near = difflib.get_close_matches(word, valid, n=1, cutoff=0.5)
-    return f", did you mean {prefix + near[0]!r}?" if near else ""
