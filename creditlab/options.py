@@ -107,7 +107,8 @@ def type_name(annotation: Any) -> str:
         return f"list of {type_name(arguments[0])}"
     if isinstance(annotation, type) and not arguments:
         return "null" if annotation is type(None) else annotation.__name__
-    return " or ".join(type_name(a) for a in arguments) or str(annotation)
+    names = [type_name(a) for a in arguments]
+    return (" or " if any(" " in name for name in names) else "|").join(names) or str(annotation)
 
 
 def shown(value: Any) -> str:

@@ -2,72 +2,80 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 from typing import get_type_hints
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 
 from creditlab.hookspecs import GROUPS
-from creditlab.options import option_docs, options_model, type_name
+from creditlab.options import did_you_mean, option_docs, options_model, shown, type_name
 from creditlab.registry import Component, Registry, registry
 
 EXIT_MISTAKE = 2
 
 
-def main(arguments: list[str], console: Console | None = None) -> int:
+def main(arguments: Sequence[str], console: Console | None = None, found: Registry | None = None) -> int:
     """Prints the components, of one axis or name where given, and the plug-ins that failed to load with their reasons."""
-    console = console or Console()
-    found = registry()
-    chosen = [c for axis in GROUPS for c in _sorted(found, axis) if _matches(c, arguments)]
-    if arguments and not chosen:
-        names = ", ".join(f"{c.axis}={c.name}" for axis in GROUPS for c in _sorted(found, axis))
-        sys.stderr.write(f"creditlab.plugins: nothing is called {' '.join(arguments)!r}; there are: {names}\n")
+    parser = argparse.ArgumentParser(
+        prog="python -m creditlab.plugins", description="Lists components with their package, axes and options."
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="an axis (match), a name (grpo) or both (method=grpo)")
+    words = parser.parse_args(list(arguments)).words
+    console = console or Console(highlight=False)
+    found = found or registry()
+    components = [found.find(axis, name) for axis in GROUPS for name in found.names(axis)]
+    chosen = [c for c in components if all(word in _labels(c) for word in words)]
+    if words and not chosen:
+        known = sorted({label for c in components for label in _labels(c)})
+        near = did_you_mean(words[0], known) if len(words) == 1 else ""
+        sys.stderr.write(f"creditlab.plugins: nothing is called {' '.join(words)!r}{near}; without a word all are listed\n")
         return EXIT_MISTAKE
     for component in chosen:
         _print(console, component)
     for name, reason in found.failed.items():
-        console.print(f"[bold red]failed to load[/] {escape(name)}: {escape(reason)}")
+        console.print(Text.assemble((f"failed to load {name}: ", "bold red"), reason))
     return 0
 
 
-def _sorted(found: Registry, axis: str) -> list[Component]:
-    return [found.find(axis, name) for name in found.names(axis)]
-
-
-def _matches(component: Component, words: list[str]) -> bool:
-    return all(word in (component.axis, component.name, f"{component.axis}={component.name}") for word in words)
+def _labels(component: Component) -> tuple[str, str, str]:
+    return component.axis, component.name, f"{component.axis}={component.name}"
 
 
 def _print(console: Console, component: Component) -> None:
-    summary = (component.cls.__doc__ or "").strip().splitlines()[0]
-    console.print(f"[bold]{component.axis}={component.name}[/]  [dim]{escape(component.package)}[/]")
-    console.print(f"  {escape(summary)}")
+    """One component: what it is, where it comes from, what it uses, then each option with its meaning below it."""
+    console.print(Text.assemble((f"{component.axis}={component.name}", "bold"), f"   from {component.package}"))
+    _indented(console, 2, " ".join((component.cls.__doc__ or "").split()))
     facts = {
-        "axes": ", ".join(f"{a}={v}" for a, v in component.axes.items()),
-        "parts": ", ".join(f"{k}: {g}={v}" for k, (g, v) in component.parts.items()),
+        "axes": ", ".join(f"{axis}={default}" for axis, default in component.axes.items()),
+        "parts": ", ".join(f"{name} ({axis}={choice})" for name, (axis, choice) in component.parts.items()),
         "needs": ", ".join(component.needs),
-        "scope": getattr(component.cls, "scope", ""),
+        "scope": str(getattr(component.cls, "scope", "")),
     }
     for label, text in facts.items():
         if text:
-            console.print(f"  [cyan]{label}[/] {escape(str(text))}")
-    options = component.defaults()
-    if options:
-        console.print(_table(component, options))
+            _indented(console, 2, Text.assemble((f"{label}: ", "cyan"), text))
+    hints, docs, defaults = (
+        get_type_hints(component.cls, include_extras=True),
+        option_docs(component.cls),
+        component.defaults(),
+    )
+    for name in options_model(component.cls).model_fields:
+        _indented(console, 4, Text.assemble((name, "green"), f": {type_name(hints[name])} = {_default(defaults[name])}"))
+        _indented(console, 8, docs.get(name, ""))
     console.print()
 
 
-def _table(component: Component, options: dict[str, object]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 2), header_style="cyan")
-    for heading in ("option", "type", "default", "meaning"):
-        table.add_column(heading, overflow="fold")
-    hints, docs = get_type_hints(component.cls, include_extras=True), option_docs(component.cls)
-    for name in options_model(component.cls).model_fields:
-        default = "null" if options[name] is None else str(options[name])
-        table.add_row(name, escape(type_name(hints[name])), escape(default), escape(docs.get(name, "")))
-    return table
+def _default(value: object) -> str:
+    return value if isinstance(value, str) and value else shown(value)
+
+
+def _indented(console: Console, columns: int, text: str | Text) -> None:
+    if text:
+        console.print(Padding(text, (0, 0, 0, columns), expand=False), markup=False)
 
 
 if __name__ == "__main__":
