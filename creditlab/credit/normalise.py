@@ -39,7 +39,7 @@ def moments(samples: Floats, groups: Ints, size: int, *, ddof: int = 1) -> Momen
     # A sum of equal values divided by their number can be off by one unit in the last place, which ε then magnifies.
     mean = np.where(constant, first, mean)
     squares = np.bincount(groups, weights=(samples - mean[groups]) ** 2, minlength=size)
-    std = np.where(constant, 0.0, np.sqrt(squares / np.maximum(number - ddof, 1)))
+    std = np.sqrt(squares / np.maximum(number - ddof, 1))
     return Moments(number, mean, std, constant)
 
 

@@ -141,6 +141,12 @@ def test_the_goal_is_linked_by_the_environments_own_return() -> None:
     assert (before.target == GOAL).tolist() == [False, False, True] + [False] * 6
 
 
+def test_a_positive_return_links_to_the_goal_whatever_the_success_flag_says() -> None:
+    graded = walk(move("A", "go", reward=0.5), end="B")
+    unpaid = walk(move("C", "go", reward=0.0), end="D", success=True)
+    assert distances(rows_of(siblings("g", graded, unpaid))) == {"A": 1, "B": 2, "C": 2, "D": 2}
+
+
 def test_only_the_last_decision_of_a_success_leads_to_the_goal() -> None:
     rows = rows_of(siblings("g", walk(move("A", "go", reward=10.0), move("B", "stay"), end="C", success=True)))
     assert distances(rows) == {"A": 2, "B": 1, "C": 3}

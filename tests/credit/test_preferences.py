@@ -199,6 +199,14 @@ def test_ties_order_nothing_even_without_a_threshold() -> None:
     assert not len(preferences(vs(decide("a"), decide("b"), evidence=[decide("a", 1), decide("b", 1)]), epsilon=0.0))
 
 
+def test_a_tie_of_the_candidates_counts_half_an_agreement() -> None:
+    """Both candidates failed, so their own outcomes neither support nor contradict the preference."""
+    _, audit = pair()(vs(decide("a"), decide("b"), evidence=[WINS, LOSES]))
+    assert (audit["pairs/wins"], audit["pairs/ties"], audit["pairs/losses"]) == (0, 1, 0)
+    assert audit["pairs/agreement"] == 0.5
+    assert audit["pairs/tie_share"] == 1
+
+
 def test_minimum_support() -> None:
     rows = vs(decide("a"), decide("b"), evidence=[WINS, WINS, LOSES])
     assert len(preferences(rows)) == 1
