@@ -35,6 +35,8 @@ def check_overrides(overrides: Sequence[str]) -> None:
     seen: dict[str, str] = {}
     for override in _parsed(overrides):
         group, key, value, text = str(override.key_or_group), _key(override), override.value(), str(override.input_line)
+        if override.is_sweep_override():
+            raise ConfigError(_several(text))
         if group not in CHOICES:
             continue
         names = value if isinstance(value, list) else [value]
@@ -72,7 +74,7 @@ def explain(error: Exception, arguments: Sequence[str]) -> str:
             return _one_name(override)
     several = re.search(r"Ambiguous value for argument '(?P<override>[^']+)'", text)
     if several:
-        return f"{several['override']!r} gives several values: add -m to run each of them, or write [a,b] for a list"
+        return _several(several["override"])
     absent = next((found["key"] for pattern in _NO_KEY if (found := re.search(pattern, text))), None)
     if absent:
         full = next((str(e.full_key) for e in _chain(error) if getattr(e, "full_key", None)), "")
@@ -106,6 +108,10 @@ def _malformed(override: str) -> str:
         f"cannot read {override!r}: write key=value, and quote a value that holds spaces, commas or brackets, "
         "such as 'name=\"a b\"'"
     )
+
+
+def _several(override: str) -> str:
+    return f"{override!r} gives several values: add -m to run each of them, or write [a,b] for a list"
 
 
 def _names(group: str) -> list[str]:
