@@ -6,7 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from creditlab.learner.sequences import MicroBatch, Scored, TrainBatch, tokens
 from creditlab.learner.settings import DeepSpeedLearner
 
 NO_ROWS: NDArray[np.int64] = np.zeros(0, np.int64)
+SUMMED = ("actor/pg_loss", "actor/entropy", "actor/kl_loss", "actor/loss", "actor/pg_clipfrac", "actor/ppo_kl")
+"""Tracked parts of the policy loss."""
 
 
 @dataclass
@@ -33,14 +35,15 @@ class UpdateResult:
     """Why the update was abandoned, naming the decision or the norm; None when it was applied whole."""
 
 
-@dataclass
 class _Sums:
-    """Running sums of one optimizer step on this rank, added up over ranks afterwards."""
+    """Running sums of one optimizer step on this rank, added up over ranks afterwards; each rank has the same names."""
 
-    values: dict[str, float] = field(default_factory=dict)
+    def __init__(self, batch: TrainBatch) -> None:
+        auxiliary = [f"actor/{a.name}_{part}" for a in batch.auxiliary if a.weight for part in ("loss", "realised")]
+        self.values = dict.fromkeys((*SUMMED, *auxiliary), 0.0)
 
     def add(self, name: str, value: Any) -> None:
-        self.values[name] = self.values.get(name, 0.0) + float(value)
+        self.values[name] += float(value)
 
 
 class Learner:
@@ -117,7 +120,7 @@ class Learner:
     def idle_step(self) -> None:
         """An optimizer step with learning rate and gradient 0: moments exist after it, weights are as before."""
         batch = TrainBatch((), (), (), np.zeros(0), (), NO_ROWS, describe=str)
-        loss, _, _ = self._micro(batch, None, Denominators(0, 0), _Sums())
+        loss, _, _ = self._micro(batch, None, Denominators(0, 0), _Sums(batch))
         rates = [group["lr"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:
             group["lr"] = 0.0
@@ -145,7 +148,7 @@ class Learner:
         rows = np.concatenate(plan.micro_batches) if plan.micro_batches else NO_ROWS
         counts = total(np.array([tokens(batch, rows), sum(len(batch.responses[r]) > 0 for r in rows)], np.float64))
         denominators = Denominators(tokens=int(counts[0]), rows=int(counts[1]))
-        sums, deviations = _Sums(), [np.zeros(0, np.float32)]
+        sums, deviations = _Sums(batch), [np.zeros(0, np.float32)]
         for call in range(plan.calls):
             chosen = plan.micro_batches[call] if call < len(plan.micro_batches) else None
             loss, problem, deviation = self._micro(batch, chosen, denominators, sums)
@@ -205,7 +208,7 @@ class Learner:
         reduced = dict(zip(names, total(np.array([sums.values[n] for n in names])), strict=True))
         metrics = {name: float(value) for name, value in reduced.items()}
         for name in ("actor/pg_clipfrac", "actor/ppo_kl"):
-            metrics[name] = metrics.get(name, 0.0) / max(denominators.tokens, 1)
+            metrics[name] /= max(denominators.tokens, 1)
         norm = self.optimizer.norm if self.zero_stage == 0 else float(self.engine.get_global_grad_norm() or 0.0)
         metrics["actor/grad_norm"] = norm
         metrics["actor/ratio_p95"] = float(np.quantile(deviation, 0.95)) if deviation.size else 0.0
@@ -213,12 +216,9 @@ class Learner:
 
 
 def _record(sums: _Sums, parts: PolicyLoss) -> None:
-    sums.add("actor/pg_loss", parts.pg)
-    sums.add("actor/entropy", parts.entropy)
-    sums.add("actor/kl_loss", parts.kl)
-    sums.add("actor/loss", parts.loss.detach())
-    sums.add("actor/pg_clipfrac", parts.clipped)
-    sums.add("actor/ppo_kl", parts.ppo_kl)
+    values = (parts.pg, parts.entropy, parts.kl, parts.loss.detach(), parts.clipped, parts.ppo_kl)
+    for name, value in zip(SUMMED, values, strict=True):
+        sums.add(name, value)
 
 
 def _together(pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> int:

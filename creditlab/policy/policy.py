@@ -86,7 +86,7 @@ def encode_target(settings: PromptSettings, tokenizer: Any, action: str) -> Ids:
     if not read.valid or read.action != action.lower().strip():
         raise ValueError(
             f"prompt.layout={settings.layout} prompt.style={settings.style} does not suit the model: its tokenizer turns the "
-            f"response for {action!r} into one that reads {read.action!r}; the tiny model needs layout=compact, style=action_only"
+            f"response for {action!r} into one that reads {read.action!r}; model=tiny needs layout=compact style=action_only"
         )
     if len(ids) > settings.max_response_tokens:
         raise ValueError(f"the response for {action!r} has {len(ids)} tokens: raise prompt.max_response_tokens to that")

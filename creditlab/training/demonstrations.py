@@ -24,7 +24,7 @@ from creditlab.training.settings import WarmStartSettings
 
 Ids = NDArray[np.int32]
 Progress = Callable[[int, int], None]
-FORMAT = 1
+FORMAT = 2
 """Raised whenever a change to the code makes cached warm starts differ from fresh ones."""
 
 

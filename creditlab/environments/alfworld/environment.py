@@ -135,7 +135,8 @@ class ALFWorld:
 
     def slip(self, episode: AlfworldEpisode, rng: np.random.Generator) -> str:
         """A command that reads well but is not admissible now: of the kinds that a careless policy gives."""
-        names, here = sorted(episode.game.names.values()), episode.location
+        names = sorted(name for name in episode.game.names.values() if not name.startswith("loc "))  # no text names a spot
+        here = episode.location
         admissible = set(episode.engine.admissible)
         for _ in range(100):
             thing, place = (names[int(rng.integers(len(names)))] for _ in range(2))
