@@ -63,8 +63,11 @@ class Registry:
 
     def load(self) -> Registry:
         """Loads every entry point of the group `creditlab`; a broken one is recorded and the rest go on."""
-        for entry in sorted(entry_points(group=PROJECT), key=lambda e: e.name):
-            package = f"{entry.dist.name}:{entry.name}" if entry.dist else entry.name
+        found = {
+            f"{entry.dist.name}:{entry.name}" if entry.dist else entry.name: entry for entry in entry_points(group=PROJECT)
+        }
+        # of two components of one name the first stays: ours, so that no installed package changes what a name means
+        for package, entry in sorted(found.items(), key=lambda item: (not item[0].startswith(f"{PROJECT}:"), item[0])):
             try:
                 self.add(entry.load(), package)
             except (Exception, SystemExit) as error:  # one broken plug-in must not stop the others, whatever it raised
