@@ -20,6 +20,12 @@ from creditlab.hookspecs import AXES
 from creditlab.registry import registry
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hydra notes a sweep in its folder; not in the repository."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_the_default_is_mcgpo_on_alfworld_with_the_papers_axes() -> None:
     job = compose_job([])
     assert {key: job.choices[key] for key in ("env", "method", *AXES)} == {
@@ -98,9 +104,10 @@ def test_every_component_composes() -> None:
         assert compose_job(line).choices.get(axis, name) == name
 
 
-def test_a_sweep_composes_every_combination() -> None:
-    code, jobs = jobs_of("-m method=grpo,graphgpo seed=0,1")
+def test_a_sweep_composes_every_combination(tmp_path: Path) -> None:
+    code, jobs = jobs_of("-m method=grpo,graphgpo seed=0,1 run_root=here")
     assert code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["here"], "a sweep writes into the folder of the runs only"
     assert [(job.choices["method"], job.settings.seed) for job in jobs] == [
         ("grpo", 0), ("grpo", 1), ("graphgpo", 0), ("graphgpo", 1),
     ]  # fmt: skip
@@ -128,8 +135,7 @@ def test_folder_names_hold_no_character_that_tools_trip_over() -> None:
     assert set(str(job.folder)) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/")
 
 
-def test_composition_leaves_no_hydra_session_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_composition_leaves_no_hydra_session_behind(tmp_path: Path) -> None:
     compose_job(["method=grpo"])
     assert jobs_of("method=grpo")[0] == 0
     code, jobs = jobs_of("method=graphgpo")

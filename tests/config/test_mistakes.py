@@ -106,6 +106,12 @@ TABLES = (UNKNOWN_COMPONENTS, UNKNOWN_KEYS, WRONG_VALUES, AXES_AND_GROUPS, MALFO
 CASES = {line: message for table in TABLES for line, message in table.items()}
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hydra notes a sweep in its folder; not in the repository."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.mark.parametrize("line", CASES)
 def test_the_message_names_the_mistake(line: str) -> None:
     with pytest.raises(ConfigError) as caught:

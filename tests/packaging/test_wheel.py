@@ -1,0 +1,136 @@
+"""The wheel carries the code, the first-party plug-ins and the configuration; a third party's plug-in joins it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from creditlab.testing import METHOD_CHECKS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "creditlab-example"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+WHERE = """
+import creditlab, creditlab_pair, importlib.metadata
+from creditlab.config import config_dir
+print(creditlab.__file__, creditlab_pair.__file__, config_dir(), importlib.metadata.distribution("creditlab").locate_file(""))
+"""
+
+
+def execute(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, **environment}
+    return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of creditlab and of the example installed, built from the sources of this checkout."""
+    wheels, site = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("site")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels)]
+    for source in (ROOT, EXAMPLE):
+        built = execute([*build, str(source)], wheels)
+        assert built.returncode == 0, built.stdout + built.stderr
+    names = sorted(path.name for path in wheels.iterdir())
+    assert [name.partition("-")[0] for name in names] == ["creditlab", "creditlab_example"]
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site)]
+    installed = execute([*install, *(str(wheels / name) for name in names)], wheels)
+    assert installed.returncode == 0, installed.stderr
+    return site
+
+
+@pytest.fixture
+def run(site: Path, tmp_path: Path) -> Run:
+    """Runs python from an empty folder, with the installed wheels before the checkout."""
+
+    def python(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return execute([sys.executable, *arguments], tmp_path, PYTHONPATH=str(site), COLUMNS="120")
+
+    return python
+
+
+def test_code_plugins_and_configuration_are_those_of_the_wheel(run: Run, site: Path) -> None:
+    shown = run("-c", WHERE)
+    assert shown.returncode == 0, shown.stderr
+    code, pair, conf, metadata = shown.stdout.split()
+    assert code == str(site / "creditlab" / "__init__.py")
+    assert pair == str(site / "creditlab_pair" / "__init__.py")
+    assert conf == str(site / "creditlab" / "conf")
+    assert Path(metadata) == site
+
+
+def test_the_wheel_holds_every_file_of_the_sources(site: Path) -> None:
+    for source, target in (("creditlab", "creditlab"), ("plugins", "."), ("conf", "creditlab/conf")):
+        files = [p.relative_to(ROOT / source) for p in (ROOT / source).rglob("*") if p.suffix in (".py", ".yaml", ".typed")]
+        assert files
+        assert not [str(name) for name in files if not (site / target / name).exists()]
+    assert not list(site.glob("tests*"))
+
+
+@pytest.mark.parametrize(
+    "line", ["method=mcgpo match=state_rubric weighting=uniform", "method=grpo aux=pair", "method=graphgpo"]
+)
+def test_the_wheel_composes_from_another_folder(line: str, run: Run) -> None:
+    shown = run("-m", "creditlab", *line.split(), "--cfg", "job")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert yaml.safe_load(shown.stdout)["method"]["name"] == line.split()[0].removeprefix("method=")
+
+
+def test_the_wheel_shows_where_its_configuration_comes_from(run: Run, site: Path) -> None:
+    shown = run("-m", "creditlab", "--info", "searchpath")
+    assert str(site / "creditlab" / "conf") in shown.stdout
+    assert str(ROOT / "conf") not in shown.stdout
+    assert "pkg://creditlab_example.conf" in shown.stdout
+
+
+def test_a_mistake_is_one_line_from_the_wheel_too(run: Run) -> None:
+    shown = run("-m", "creditlab", "method=fadin")
+    assert shown.returncode == 2
+    assert shown.stderr == (
+        "creditlab: unknown method 'fadin', did you mean 'fading'?; available: fading, graphgpo, grpo, mcgpo\n"
+    )
+
+
+def test_the_list_names_the_package_of_every_component(run: Run) -> None:
+    shown = run("-m", "creditlab.plugins", "method")
+    assert shown.returncode == 0, shown.stderr
+    heads = [line for line in shown.stdout.splitlines() if line.startswith("method=")]
+    assert heads == [
+        "method=fading   from creditlab-example:fading",
+        "method=graphgpo   from creditlab:graphgpo",
+        "method=grpo   from creditlab:grpo",
+        "method=mcgpo   from creditlab:mcgpo",
+    ]
+    assert "    gamma: float > 0, ≤ 1 = 0.95\n        Fading γ per turn that follows; 1 is GRPO.\n" in shown.stdout
+    assert "failed to load" not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "gamma"),
+    [("method=fading", 0.9), ("experiment=fading_look", 0.8), ("experiment=fading_look method.gamma=0.7", 0.7)],
+)
+def test_the_example_brings_its_own_configuration(line: str, gamma: float, run: Run) -> None:
+    shown = run("-m", "creditlab", *line.split(), "--cfg", "job")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    config = yaml.safe_load(shown.stdout)
+    assert (config["method"]["name"], config["method"]["gamma"]) == ("fading", gamma)
+
+
+def test_the_example_may_be_the_task_of_mcgpo(run: Run) -> None:
+    """Nested parts come from any package: the tuning and the match of the default task are taken away."""
+    line = ["method@method.task=fading", "~match@method.task.match", "~tuning@method"]
+    program = "import sys; from creditlab.cli import compose_job; print(type(compose_job(sys.argv[1:]).method.task).__name__)"
+    shown = run("-c", program, *line)
+    assert (shown.stdout, shown.stderr) == ("Fading\n", "")
+
+
+def test_the_tests_of_the_example_pass(run: Run) -> None:
+    shown = run("-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", str(EXAMPLE / "tests"))
+    assert shown.returncode == 0, shown.stdout
+    assert f"{len(METHOD_CHECKS) + 1} passed" in shown.stdout
