@@ -194,7 +194,7 @@ class Learner:
                 sums.add(f"actor/{auxiliary.name}_loss", term.detach())
                 sums.add(f"actor/{auxiliary.name}_realised", _together(auxiliary.pairs, micro.rows))
                 loss = loss + auxiliary.weight * term
-        problem = None if torch.isfinite(loss) else _name_row(batch, micro, logp)
+        problem = None if torch.isfinite(loss) else _name_row(batch, micro, logp, entropy)
         return loss, problem, parts.deviation.cpu().numpy()
 
     def _reference_logp(self, micro: MicroBatch) -> torch.Tensor | None:
@@ -226,11 +226,12 @@ def _together(pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
     return int(np.isin(pairs, rows).all(axis=1).sum()) if pairs.size else 0
 
 
-def _name_row(batch: TrainBatch, micro: MicroBatch, logp: torch.Tensor) -> str:
-    """Names the first decision of a micro-batch whose log-probabilities are not finite, else the first one."""
-    bad = np.flatnonzero(~torch.isfinite(logp.detach()).all(dim=1).cpu().numpy())
+def _name_row(batch: TrainBatch, micro: MicroBatch, logp: torch.Tensor, entropy: torch.Tensor) -> str:
+    """Names the first decision of a micro-batch whose probability ratio or entropy is not finite, else the first one."""
+    sound = torch.isfinite((logp.detach() - micro.old_logp).exp() + entropy.detach()) | ~micro.mask
+    bad = np.flatnonzero(~sound.all(dim=1).cpu().numpy())
     row = int(micro.rows[bad[0] if bad.size else 0])
-    what = "log-probabilities are not finite at" if bad.size else "the loss is not finite in the micro-batch that starts at"
+    what = "probability ratio or entropy is not finite at" if bad.size else "the loss is not finite in the micro-batch with"
     return f"{what} {batch.describe(row)}"
 
 
