@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from creditlab.testing import METHOD_CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "creditlab-example"
+TUTORIAL = (ROOT / "docs" / "plugins.md").read_text()
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 WHERE = """
@@ -134,3 +136,23 @@ def test_the_tests_of_the_example_pass(run: Run) -> None:
     shown = run("-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", str(EXAMPLE / "tests"))
     assert shown.returncode == 0, shown.stdout
     assert f"{len(METHOD_CHECKS) + 1} passed" in shown.stdout
+
+
+def test_the_code_of_the_tutorial_is_that_of_the_example() -> None:
+    sources = "".join(path.read_text() for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml"))
+    blocks = re.findall(r"```(?:python|toml)\n(.*?)```", TUTORIAL, re.DOTALL)
+    assert len(blocks) == 4
+    assert [block for block in blocks if block not in sources] == []
+
+
+def test_the_commands_of_the_tutorial_compose(run: Run) -> None:
+    """All in one process, up to the point where training would start."""
+    commands = re.findall(r"^python -m creditlab (.*)$", TUTORIAL, re.MULTILINE)
+    assert len(commands) == 5
+    program = (
+        "import sys; from creditlab.cli import run_hydra\n"
+        "for line in sys.argv[1:]: print(run_hydra(lambda job: print(job.name) or 0, line.split()))"
+    )
+    shown = run("-c", program, *commands)
+    assert shown.stderr == ""
+    assert shown.stdout.split() == ["fading-alfworld", "0"] * 4 + ["grpo-alfworld"] * 2 + ["fading-alfworld"] * 2 + ["0"]
