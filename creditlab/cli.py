@@ -90,7 +90,9 @@ def _run_job(
 def _complain(error: Exception, arguments: Sequence[str], label: str = "") -> int:
     if os.environ.get(TRACEBACK) == "1":
         raise error
-    sys.stderr.write(f"creditlab: {f'[{label}] ' if label else ''}{explain(error, arguments)}\n")
+    unforeseen = not isinstance(error, (ConfigError, HydraException, OmegaConfBaseException))
+    hint = f" ({TRACEBACK}=1 shows where)" if unforeseen else ""
+    sys.stderr.write(f"creditlab: {f'[{label}] ' if label else ''}{explain(error, arguments)}{hint}\n")
     return EXIT_MISTAKE
 
 

@@ -165,7 +165,10 @@ class Registry:
                         raise ConfigError(f"unknown key '{where}.{name}.weight'; the weight is {where}.{name}_weight")
                     part["weight"] = values[f"{name}_weight"]
                 built[name] = self.build(group, part, f"{where}.{name}", **{**axes, **own})
-        return component.cls(**values, **{k: v for k, v in built.items() if k in part_names(component.cls)})
+        try:
+            return component.cls(**values, **{k: v for k, v in built.items() if k in part_names(component.cls)})
+        except ValueError as error:  # what a component finds wrong with the combination of its options
+            raise ConfigError(str(error)) from None
 
     def create(self, axis: str, name: str, /, **options: Any) -> Any:
         """A component with its defaults, for notebooks and tests: `create("method", "graphgpo", match="observation")`."""

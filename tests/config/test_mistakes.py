@@ -182,12 +182,12 @@ def test_exit_codes_of_the_task(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "creditlab: interrupted\n", "an interrupted sweep starts no further job"
 
 
-def test_a_value_error_of_the_task_is_a_mistake_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_error_of_the_task_is_one_line_with_a_way_to_see_more(capsys: pytest.CaptureFixture[str]) -> None:
     def task(job: object) -> int:
         raise ValueError("no games in\n  /nowhere")
 
     assert run_hydra(task, []) == 2
-    assert capsys.readouterr().err == "creditlab: no games in /nowhere\n"
+    assert capsys.readouterr().err == "creditlab: no games in /nowhere (CREDITLAB_TRACEBACK=1 shows where)\n"
 
 
 def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
