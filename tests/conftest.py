@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: more threads slow tiny models down many times
+
 TEST_DATA = Path(os.environ.get("CREDITLAB_TEST_DATA", "../shared/data"))
 """Folder with real games and golden numbers; tests that need it skip where it is absent."""
 DATA_ROOT = TEST_DATA if TEST_DATA.is_absolute() else Path(__file__).resolve().parents[1] / TEST_DATA

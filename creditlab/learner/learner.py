@@ -162,9 +162,9 @@ class Learner:
         if plan.calls:
             self.optimizer.refused = False
             self.engine.step()
-            if self.optimizer.refused:
-                where = _name_step(batch, rows)
-                return {}, f"the gradient norm is {self.optimizer.norm} in the optimizer step {where}"
+            # under ZeRO DeepSpeed itself may see the overflow first, and then takes no step
+            if self.optimizer.refused or not self.engine.was_step_applied():
+                return {}, f"the gradient is not finite in the optimizer step {_name_step(batch, rows)}"
         return self._metrics(sums, denominators, np.concatenate(deviations)), None
 
     def _micro(

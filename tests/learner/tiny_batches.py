@@ -41,14 +41,15 @@ def learner(seed: int = 0, temperature: float = 1.0, reference: Any = None, **op
     return Learner(model(seed), settings, pad=tokenizer().pad_token_id, temperature=temperature, reference=reference)
 
 
-def rollouts(seed: int, temperature: float = 1.0, groups: int = 3, slots: int = 4, policy: Any = None) -> RolloutBatch:
-    """Random trajectories whose responses are sampled from the fresh model, or another policy, at random prompts."""
+@functools.cache
+def rollouts(seed: int, temperature: float = 1.0, groups: int = 3, slots: int = 4) -> RolloutBatch:
+    """Random trajectories whose responses are sampled from the fresh model at random prompts."""
     found = random_groups(derive(seed, "groups"), groups=groups, slots=slots, turns=4, errors=0.1)
     steps = [step for group in found for t in group.trajectories for step in t.steps]
     rng = derive(seed, "prompts")
     prompts = [rng.integers(3, len(WORDS), rng.integers(1, 9)).astype(np.int32) for _ in steps]
     uniforms = derive(seed, "uniforms").random((len(steps), 5))
-    samples = TransformersGenerator(policy or model(), tokenizer())(prompts, uniforms, temperature, 64)
+    samples = TransformersGenerator(model(), tokenizer())(prompts, uniforms, temperature, 64)
     filled = iter(
         replace(s, prompt_ids=p, response_ids=r.ids, logprobs=r.logprobs)
         if len(s.response_ids) else replace(s, prompt_ids=p, logprobs=np.zeros(0, np.float32))
