@@ -64,7 +64,7 @@ def sampled(groups: tuple[Group, ...]) -> dict[str, list[list[int]]]:
 
 
 def test_records_hold_what_happened() -> None:
-    groups = collected()
+    groups = collected(Corridor(horizon=8))
     assert [g.id for g in groups] == ["u3-g0", "u3-g1", "u3-g2"]
     assert [g.task_id for g in groups] == ["t0", "t1", "t2"]
     assert [g.family for g in groups] == ["even", "odd", "even"]
@@ -73,7 +73,7 @@ def test_records_hold_what_happened() -> None:
         assert [t.slot for t in group.trajectories] == [0, 1, 2, 3]
         for trajectory in group.trajectories:
             position = 0
-            assert len(trajectory.states) == len(trajectory.steps) + 1 <= 5
+            assert len(trajectory.states) == len(trajectory.steps) + 1 <= 9
             for turn, step in enumerate(trajectory.steps):
                 assert step.turn == turn
                 assert trajectory.states[turn].views["observation"] == f"place {position}"
@@ -88,7 +88,7 @@ def test_records_hold_what_happened() -> None:
             assert trajectory.stop is (StopReason.SUCCESS if position == 2 else StopReason.TRUNCATED)
             assert trajectory.score == float(position == 2)
             assert trajectory.episode_return == 10.0 * (position == 2)
-            assert len(trajectory.steps) == 4 or trajectory.success
+            assert len(trajectory.steps) == 8 or trajectory.success
     assert {t.stop for g in groups for t in g.trajectories} == {StopReason.SUCCESS, StopReason.TRUNCATED}
 
 
@@ -236,9 +236,8 @@ def test_shortened_prompts_are_counted() -> None:
     assert all(len(s.prompt_ids) == 5 for t in group.trajectories for s in t.steps)
 
 
-def test_statistics_of_episodes_by_hand() -> None:
-    """p solves in 2 of 3 decisions' time, q is cut off after 4; values from the records themselves."""
-    groups = collected()
+def test_statistics_of_episodes_are_those_of_the_records() -> None:
+    groups = collected(Corridor(horizon=8))
     trajectories = [t for g in groups for t in g.trajectories]
     metrics = episode_metrics(trajectories)
     steps = [s for t in trajectories for s in t.steps]

@@ -1,0 +1,117 @@
+"""Checkpoints are whole or absent, verified when read, and the newest and the best are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from creditlab.training.checkpoint import STATE_FILE, CheckpointStore
+
+
+def write(folder: Path) -> None:
+    (folder / "model").mkdir()
+    (folder / "model" / "weights").write_bytes(b"weights")
+    (folder / "optimizer").write_bytes(b"moments")
+
+
+def filled(folder: Path, *updates: int, keep: int = 9, best: int | None = None) -> CheckpointStore:
+    store = CheckpointStore(folder / "checkpoints", keep)
+    for update in updates:
+        store.save(update, {"position": update}, write, best)
+    return store
+
+
+def names(store: CheckpointStore) -> list[str]:
+    return sorted(p.name for p in store.folder.iterdir())
+
+
+def test_what_is_saved_comes_back(tmp_path: Path) -> None:
+    store = filled(tmp_path, 3, 12)
+    assert names(store) == ["update-000003", "update-000012"]
+    told: list[str] = []
+    newest = store.latest(told.append)
+    assert newest is not None
+    assert (newest.update, newest.state["position"], newest.path) == (12, 12, store.path(12))
+    assert (newest.path / "model" / "weights").read_bytes() == b"weights"
+    assert told == []
+
+
+def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
+    assert CheckpointStore(tmp_path / "none", 2).latest(lambda _: None) is None
+
+
+@pytest.mark.parametrize("damage", ["weights", "cut", "missing", "state", "no state", "format"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(damage: str, tmp_path: Path) -> None:
+    store = filled(tmp_path, 2, 4)
+    newest = store.path(4)
+    weights, state = newest / "model" / "weights", newest / STATE_FILE
+    if damage == "weights":
+        weights.write_bytes(b"weightz")
+    elif damage == "cut":
+        weights.write_bytes(b"weigh")
+    elif damage == "missing":
+        weights.unlink()
+    elif damage == "state":
+        state.write_text(state.read_text()[:-20])
+    elif damage == "no state":
+        state.unlink()
+    else:
+        state.write_text(json.dumps({**json.loads(state.read_text()), "format": 99}))
+    told: list[str] = []
+    found = store.latest(told.append)
+    assert found is not None
+    assert found.update == 2
+    assert len(told) == 1
+    assert "update-000004" in told[0]
+    if damage in ("weights", "cut", "missing"):
+        assert str(weights) in told[0]
+
+
+def test_an_interrupted_write_leaves_no_checkpoint_and_is_cleared_away(tmp_path: Path) -> None:
+    store = filled(tmp_path, 2)
+
+    def fail(folder: Path) -> None:
+        write(folder)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.save(4, {}, fail, None)
+    assert store.updates() == [2]
+    assert names(store) == [".writing-000004", "update-000002"]
+    (store.folder / ".replaced-000003").mkdir()
+    store.discard_after(2)
+    assert names(store) == ["update-000002"]
+
+
+def test_a_write_replaces_an_earlier_one_of_its_update(tmp_path: Path) -> None:
+    store = filled(tmp_path, 2)
+    store.save(2, {"position": "again"}, write, None)
+    found = store.latest(lambda _: None)
+    assert found is not None
+    assert found.state["position"] == "again"
+    assert names(store) == ["update-000002"]
+
+
+def test_resuming_discards_what_came_later(tmp_path: Path) -> None:
+    store = filled(tmp_path, 2, 4, 6)
+    store.discard_after(4)
+    assert store.updates() == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("keep", "best", "expected"), [(1, None, [8]), (2, None, [6, 8]), (1, 4, [4, 8]), (2, 8, [6, 8]), (2, 3, [6, 8])]
+)
+def test_the_newest_and_the_best_are_kept(keep: int, best: int | None, expected: list[int], tmp_path: Path) -> None:
+    store = filled(tmp_path, 2, 4, 6, 8, keep=keep, best=best)
+    assert store.updates() == expected
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    store = filled(tmp_path, 2)
+    (store.folder / "update-notes").mkdir()
+    (store.folder / "mine").mkdir()
+    store.discard_after(0)
+    store.save(3, {}, write, None)
+    assert names(store) == ["mine", "update-000003", "update-notes"]
