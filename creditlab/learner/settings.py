@@ -18,7 +18,7 @@ class DeepSpeedLearner:
     axis: ClassVar[str] = "learner"
     name: ClassVar[str] = "deepspeed"
 
-    lr: Annotated[float, Field(gt=0)] = 4e-4
+    lr: Annotated[float, Field(gt=0)] = 3e-4
     """Learning rate of AdamW, constant; the papers use 1e-6."""
     beta1: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """AdamW's decay of the first moment."""

@@ -9,6 +9,8 @@ from typing import Any
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import logging
 
+logging.disable_progress_bar()  # of files that load and save in milliseconds
+
 GENERIC_CLASSES = ("TokenizersBackend", "PreTrainedTokenizerFast")
 """Tokenizers that are what their tokenizer.json says. AutoTokenizer would take the one of the model's architecture instead,
 which splits text in another way."""
@@ -16,7 +18,6 @@ which splits text in another way."""
 
 def load_model(folder: Path) -> tuple[Any, Any]:
     """Model and tokenizer of a folder."""
-    logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, dtype="auto")
     return model, load_tokenizer(folder)
 

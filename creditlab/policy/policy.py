@@ -100,5 +100,5 @@ def _encode(tokenizer: Any, prompts: list[str]) -> list[Ids]:
             tokenizer.apply_chat_template([{"role": "user", "content": p}], tokenize=False, add_generation_prompt=True)
             for p in prompts
         ]
-    batch = tokenizer(prompts, add_special_tokens=False)["input_ids"]
+    batch = tokenizer(prompts, add_special_tokens=False)["input_ids"] if prompts else []
     return [np.array(ids, dtype=np.int32) for ids in batch]

@@ -37,7 +37,7 @@ class TinyModel:
     """Width of the residual stream."""
     layers: Positive = 2
     """Transformer blocks."""
-    heads: Positive = 4
+    heads: Positive = 2
     """Attention heads; must divide hidden_size."""
     ffn_size: Positive = 128
     """Width of the feed-forward layers."""

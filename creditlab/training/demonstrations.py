@@ -75,6 +75,8 @@ def _play(
     now = episode.start()
     history: list[tuple[str, str]] = []
     for _ in range(env.horizon):
+        if now.done:
+            break
         action = executed = expert.act(episode)
         contexts.append(Context(env.role, task.goal, now.view, tuple(history), env.horizon))
         actions.append(action)
@@ -85,8 +87,6 @@ def _play(
             executed = now.view.actions[int(rng.integers(len(now.view.actions)))]
         history.append((now.view.observation, executed))
         now = episode.step(executed)
-        if now.done:
-            break
     return now.success
 
 

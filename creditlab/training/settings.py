@@ -30,7 +30,7 @@ class RolloutSettings:
 class TrainingSettings:
     """How long to train."""
 
-    updates: Annotated[int, Field(ge=0)] = 60
+    updates: Annotated[int, Field(ge=0)] = 40
     """Updates (collect, credit, learn) of the whole run."""
     threads: Annotated[int, Field(ge=0)] = 1
     """Torch threads per process; 0 leaves torch's own choice. On shared cores one is fastest for a tiny model."""
@@ -42,7 +42,7 @@ class TrainingSettings:
 class EvaluationSettings:
     """Evaluation on a frozen, hashed panel of held-out tasks."""
 
-    every: Annotated[int, Field(ge=0)] = 10
+    every: Annotated[int, Field(ge=0)] = 8
     """Updates between evaluations; 0 evaluates only before the first and after the last update."""
     episodes: Positive = 256
     """Episodes per evaluation."""
@@ -68,7 +68,7 @@ class CheckpointSettings:
 class WarmStartSettings:
     """Imitation of the noisy expert before the first update; cached by the hash of everything it depends on."""
 
-    steps: Annotated[int, Field(ge=0)] = 1200
+    steps: Annotated[int, Field(ge=0)] = 1400
     """Optimizer steps; 0 starts from the model as it is."""
     batch_size: Positive = 16
     """Decisions per step."""
@@ -82,7 +82,7 @@ class WarmStartSettings:
     """Share of decisions at which a random admissible command is executed instead of the expert's, which stays the target."""
     slip_share: Fraction01 = 0.07
     """Share of decisions at which an inadmissible command is executed instead; the expert's action stays the target."""
-    prompt_loss: Annotated[float, Field(ge=0)] = 0.3
+    prompt_loss: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the language-model loss on prompt tokens."""
     cache: str | None = None
     """Folder of cached warm starts; null is `~/.cache/creditlab/warm_start`."""
