@@ -63,7 +63,7 @@ class TransformersGenerator:
         ids, mask = left_pad(prompts, self.pad, self.model.device)
         limit = uniforms.shape[1]
         sampler = _InverseSampler(torch.from_numpy(uniforms).to(ids.device), temperature)
-        config = GenerationConfig(
+        config = GenerationConfig(  # type: ignore[no-untyped-call]
             do_sample=False,
             max_new_tokens=limit,
             eos_token_id=self.eos,

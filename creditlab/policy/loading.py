@@ -9,7 +9,7 @@ from typing import Any
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 from transformers.utils import logging
 
-logging.disable_progress_bar()  # of files that load and save in milliseconds
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of files that load and save in milliseconds
 
 GENERIC_CLASSES = ("TokenizersBackend", "PreTrainedTokenizerFast")
 """Tokenizers that are what their tokenizer.json says. AutoTokenizer would take the one of the model's architecture instead,

@@ -55,7 +55,7 @@ def imitate(
         response_loss = entropy[answer].mean()
         loss = response_loss + settings.prompt_loss * entropy[prompt].mean()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(float(response_loss.detach()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from creditlab.rollouts import Channel, State, Transition, View
 GOAL = 2
 COMMANDS = ("left", "right", "stay")
 QUICK = (
-    "method=graphgpo", "rollout.groups=2", "rollout.group_size=4", "prompt.max_response_tokens=2",
-    "model.hidden_size=16", "model.layers=1", "model.heads=2", "model.ffn_size=16", "warm_start.steps=8",
+    "rollout.groups=2", "rollout.group_size=4", "prompt.max_response_tokens=2",
+    "model.hidden_size=16", "model.layers=1", "model.heads=2", "model.ffn_size=16", "warm_start.steps=60",
     "warm_start.games=4", "warm_start.demonstrations=1", "evaluation.episodes=6", "evaluation.every=2",
     "checkpoint.every=2", "checkpoint.rollouts_every=0", "learner.steps=2", "tracking.wandb=disabled",
     "tracking.console=quiet",
@@ -69,16 +69,17 @@ class Guide:
         return "right"
 
 
-@dataclass(frozen=True)
 class Corridor:
-    """The environment; `starts` gives the first position of each task."""
+    """The environment; `starts` gives the first position of each task, `fault` says which episodes fail."""
 
-    horizon: int = 4
-    starts: tuple[int, ...] = (0, 0, 0, 0, 0)
-    fault: Fault = lambda number, moment: False
-    made: list[int] = field(default_factory=list, compare=False)
     phrases: tuple[str, ...] = ()
-    role: str = "You walk."
+    role = "You walk."
+
+    def __init__(
+        self, horizon: int = 4, starts: tuple[int, ...] = (0, 0, 0, 0, 0), fault: Fault = lambda number, moment: False
+    ) -> None:
+        self.horizon, self.starts, self.fault = horizon, starts, fault
+        self.made = 0
 
     def train_tasks(self) -> Sequence[Task]:
         return [Task(f"t{i}", "even" if i % 2 == 0 else "odd", f"go right {i}", payload=s) for i, s in enumerate(self.starts)]
@@ -88,8 +89,8 @@ class Corridor:
         return Panel("corridor", tuple(tasks), tuple(range(seed, seed + episodes)), f"hash-{episodes}-{seed}")
 
     def episode(self, task: Task) -> Walk:
-        self.made.append(1)
-        return Walk(task, len(self.made) - 1, self.fault, task.payload)
+        self.made += 1
+        return Walk(task, self.made - 1, self.fault, task.payload)
 
     def expert(self, task: Task, rng: np.random.Generator) -> Guide:
         return Guide()
@@ -106,5 +107,8 @@ class Corridor:
 
 def quick_job(root: Path, *overrides: str, env: Any = None, **fields: Any) -> Job:
     """A job of a few seconds under a folder, in the corridor."""
-    job = compose_job([*QUICK, f"run_root={root / 'runs'}", f"warm_start.cache={root / 'cache'}", *overrides])
+    given = overrides if any(o.startswith("method=") for o in overrides) else ("method=graphgpo", *overrides)
+    names = {override.partition("=")[0] for override in given}
+    defaults = [default for default in QUICK if default.partition("=")[0] not in names]
+    job = compose_job([*defaults, f"run_root={root / 'runs'}", f"warm_start.cache={root / 'cache'}", *given])
     return replace(job, env=env or Corridor(), **fields)
