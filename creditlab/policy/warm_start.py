@@ -75,7 +75,7 @@ def _batches(examples: Sequence[tuple[Ids, Ids]], size: int, rng: np.random.Gene
     while True:
         pool = rng.permutation(len(examples))[: size * 32]
         pool = pool[np.argsort([len(examples[i][0]) for i in pool], kind="stable")]
-        starts = np.arange(0, max(1, len(pool) - size + 1), size)
+        starts = np.arange(0, len(pool), size)
         for start in rng.permutation(starts):
             yield [examples[i] for i in pool[start : start + size]]
 

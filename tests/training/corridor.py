@@ -51,7 +51,7 @@ class Walk:
         if self.fault(self.number, "step"):
             raise CrashError("the world ended")
         if action in COMMANDS:
-            self.position = max(0, self.position + {"left": -1, "right": 1, "stay": 0}[action])
+            self.position = max(min(0, self.first), self.position + {"left": -1, "right": 1, "stay": 0}[action])
         return self._now(effective=action in COMMANDS, key=action)
 
     def _now(self, effective: bool, key: str) -> Transition:
