@@ -57,7 +57,7 @@ def test_the_target_stays_the_experts_action_whatever_was_executed() -> None:
 
 
 def test_commands_are_replaced_at_the_asked_rates() -> None:
-    env = Corridor(horizon=50, starts=(-40,) * 5)  # never ends, so that every decision is one draw
+    env = Corridor(horizon=50, starts=(-90,) * 5)  # never ends, so that every decision is one draw
     shown = demonstrate(env, settings(demonstrations=20, random_share=0.15, slip_share=0.07))
     executed = Counter(context.history[-1][1] for context in shown.contexts if context.history)
     total = sum(executed.values())
