@@ -111,7 +111,9 @@ class Learner:
             if result.skipped:
                 break
         if history:
-            result.metrics = {k: float(np.mean([h[k] for h in history])) for k in history[0]}
+            # pairs are counted per pass, to stand beside the number that was constructed; all else is a mean over steps
+            count = {k: self.settings.epochs if k.endswith("_realised") else len(history) for k in history[0]}
+            result.metrics = {k: sum(h[k] for h in history) / count[k] for k in history[0]}
             result.metrics["actor/ratio_p95_first"] = history[0]["actor/ratio_p95"]
         result.metrics["actor/lr"] = self.settings.lr
         result.metrics["actor/optimizer_steps"] = float(len(history))
