@@ -7,6 +7,7 @@ import doctest
 import functools
 import re
 import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -149,6 +150,28 @@ def write_experiment(folder: Path) -> None:
     path = folder / experiment[1]
     path.parent.mkdir(parents=True)
     path.write_text(experiment[2])
+
+
+@functools.cache
+def keys() -> set[str]:
+    """Every key and section that some composition has."""
+    lines = ("", "method=graphgpo", "method=grpo aux=pair shaping=rubric_progress", "weighting=uniform fold=same")
+    return {key for line in lines for key in sections(compose_job(line.split()).config)}
+
+
+def sections(node: object, prefix: str = "") -> Iterator[str]:
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield f"{prefix}{key}"
+            yield from sections(value, f"{prefix}{key}.")
+
+
+def test_every_key_that_is_named_exists() -> None:
+    groups = "|".join(sorted({key.partition(".")[0] for key in keys() if "." in key}))
+    named = [(label(page), key) for page in PAGES for key in re.findall(rf"`((?:{groups})\.[\w.]+)(?:=[^`]*)?`", read(page))]
+    assert len(named) > 60
+    for page, key in named:
+        assert key in keys(), f"{page} names {key}, which does not exist"
 
 
 def test_there_are_commands_to_try() -> None:
