@@ -81,7 +81,7 @@ METRICS: Final[Mapping[str, str]] = {
     VAL_SCORE: "mean graded score of a held-out episode, 1 for success",
     VAL_EPISODES: "number of held-out episodes that count",
     VAL_ERRORS: "number of held-out episodes lost to an error",
-    PG_LOSS: "clipped policy-gradient loss; at an update's first step minus the token-weighted mean advantage, so no measure of progress",
+    PG_LOSS: "clipped policy-gradient loss; at the first step minus the mean advantage, so no measure of progress",
     LOSS: "the sum that was minimised, auxiliary losses included",
     KL_LOSS: "k3 estimate of the divergence from the reference policy, before its coefficient",
     ENTROPY: "mean entropy of the token distribution, nats",

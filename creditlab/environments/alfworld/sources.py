@@ -85,7 +85,8 @@ def load_games(path: Path, families: Collection[str] = FAMILIES, rooms: Collecti
             games.append(game)
     reasons = "; ".join(f"{count} skipped: {reason} (first {examples[reason]})" for reason, count in skipped.items())
     if not games:
-        raise ValueError(f"no game of {', '.join(families)} in {', '.join(rooms) or 'any room'} found in {path}{reasons and f"; {reasons}"}")
+        wanted_games = f"{', '.join(families)} in {', '.join(rooms) or 'any room'}"
+        raise ValueError("; ".join(filter(None, [f"no game of {wanted_games} found in {path}", reasons])))
     if reasons:
         _log.warning("%s: %s", path, reasons)
     return GameSet(str(path), tuple(games), dict(skipped), examples)
