@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 
 import numpy as np
 import torch
@@ -24,18 +23,17 @@ def world_size() -> int:
 def start_processes() -> None:
     """Joins the process group: gloo serves host memory, NCCL the GPUs; a second call does nothing.
 
-    The variables that launchers set get their values for one process where there is no launcher.
+    A launcher's variables say which ranks there are; without one, the only process needs neither them nor a port.
     """
-    os.environ.setdefault("RANK", "0")
-    os.environ.setdefault("WORLD_SIZE", "1")
-    os.environ.setdefault("LOCAL_RANK", "0")
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    if "MASTER_PORT" not in os.environ:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            os.environ["MASTER_PORT"] = str(probe.getsockname()[1])
-    if not dist.is_initialized():
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed asks for it
+    if dist.is_initialized():
+        return
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    if world_size() == 1:
+        store = dist.HashStore()  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=store, rank=0, world_size=1)
+    else:
+        dist.init_process_group(backend)
 
 
 def wait_for_all() -> None:
