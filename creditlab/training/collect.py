@@ -30,10 +30,10 @@ class Assignment:
 
 @dataclass
 class Timing:
-    """Seconds spent while collecting."""
+    """What collecting cost."""
 
     environment: float = 0.0
-    generation: float = 0.0
+    """Seconds spent in the environment."""
     prompts_cut: int = 0
     """Prompts that had to be shortened."""
 
@@ -77,16 +77,14 @@ def play(
             progress(len(runs) - len(active), len(runs))
         if not active:
             break
-        start = time.perf_counter()
         contexts = [_context(env, run) for run in active]
         limit = policy.settings.max_response_tokens
         uniforms = np.stack([derive(*run.assignment.seed, turn).random(limit) for run in active])
         decisions = policy.decide(contexts, uniforms, temperature)
-        middle = time.perf_counter()
+        start = time.perf_counter()
         for run, decision in zip(active, decisions, strict=True):
             _advance(run, decision, turn)
-        timing.generation += middle - start
-        timing.environment += time.perf_counter() - middle
+        timing.environment += time.perf_counter() - start
         timing.prompts_cut += sum(decision.prompt_cut for decision in decisions)
     return [_finish(run) for run in runs]
 
