@@ -181,7 +181,11 @@ def test_metrics_are_means_over_tokens_of_the_whole_step() -> None:
 
 def test_steps_and_epochs_count_optimizer_steps() -> None:
     batch = train_batch()
-    for options, expected in [({"steps": 2}, 2), ({"steps": 2, "epochs": 3}, 6), ({"mini_batch": len(batch)}, 1)]:
+    for options, expected in [
+        ({"steps": 2}, 2),
+        ({"steps": 2, "epochs": 3}, 6),
+        ({"steps": None, "mini_batch": len(batch)}, 1),
+    ]:
         assert learner(**options).update(batch, seed=0).metrics["actor/optimizer_steps"] == expected
 
 

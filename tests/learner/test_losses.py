@@ -136,3 +136,15 @@ def test_a_garbled_log_probability_of_a_masked_position_is_harmless() -> None:
     )  # fmt: skip
     parts.loss.backward()
     assert logp.grad.tolist() == [[-1.0, 0.0]]
+
+
+@pytest.mark.parametrize("difference", [99.0, -99.0])
+@pytest.mark.parametrize("advantage", [1.0, -1.0])
+def test_an_extreme_ratio_or_divergence_leaves_a_finite_gradient(difference: float, advantage: float) -> None:
+    logp = torch.tensor([[difference - 100.0]], requires_grad=True)
+    old, mask, entropy = torch.tensor([[-100.0]]), torch.ones(1, 1, dtype=torch.bool), torch.zeros(1, 1)
+    settings = DeepSpeedLearner(kl=0.1)
+    parts = policy_loss(settings, logp, old, torch.tensor([advantage]), mask, entropy, torch.tensor([[0.0]]), ONE)
+    parts.loss.backward()
+    assert torch.isfinite(parts.loss)
+    assert torch.isfinite(logp.grad).all()

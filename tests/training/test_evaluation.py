@@ -16,7 +16,8 @@ from creditlab.environments.protocol import Panel, Task
 from creditlab.policy.engine import Sample
 from creditlab.policy.policy import Decision
 from creditlab.policy.prompts import Projection
-from creditlab.training.evaluation import evaluate
+from creditlab.rollouts import State, StopReason, Trajectory
+from creditlab.training.evaluation import _standard_error, evaluate
 
 
 class Puppet:
@@ -102,3 +103,13 @@ def test_the_real_panel_is_the_same_every_time() -> None:
     assert [t.id for t in first.tasks] == [t.id for t in again.tasks]
     assert first.seeds == again.seeds
     assert len(set(zip(first.seeds, (t.id for t in first.tasks), strict=True))) == 12
+
+
+def test_episodes_of_one_task_are_no_independent_draws() -> None:
+    """Two tasks of two episodes each, one always solved and one never: p = ½ and √(1² + 1²)/4, not √(¼/4)."""
+    tasks = [Task("a", "f", ""), Task("a", "f", ""), Task("b", "f", ""), Task("b", "f", "")]
+    stops = [StopReason.SUCCESS, StopReason.SUCCESS, StopReason.FAILURE, StopReason.FAILURE]
+    played = [Trajectory(f"t{i}", 0, (), (State({}),), stop) for i, stop in enumerate(stops)]
+    assert _standard_error(played, tasks, tasks) == pytest.approx(2**0.5 / 4)
+    apart = [Task(str(i), "f", "") for i in range(4)]
+    assert _standard_error(played, apart, apart) == pytest.approx((0.25 / 4) ** 0.5)

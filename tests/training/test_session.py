@@ -19,7 +19,9 @@ from creditlab.config import Job
 from creditlab.credit.types import Credit
 from creditlab.hookspecs import Rows
 from creditlab.learner.learner import Learner
+from creditlab.policy.engine import TransformersGenerator
 from creditlab.policy.loading import load_model
+from creditlab.policy.policy import Policy
 from creditlab.registry import registry
 from creditlab.rollouts.store import load, load_advantages
 from creditlab.tracking import Summary
@@ -101,9 +103,7 @@ def test_a_checkpoint_is_a_model_that_plays_like_the_one_that_was_evaluated(fini
     folder = finished.folder / "checkpoints" / "update-000004" / "model"
     assert AutoModelForCausalLM.from_pretrained(folder).num_parameters() > 1000
     model, tokenizer = load_model(folder)
-    policy = session_module.Policy(
-        finished.prompt, tokenizer, session_module.TransformersGenerator(model, tokenizer), batch_size=4
-    )
+    policy = Policy(finished.prompt, tokenizer, TransformersGenerator(model, tokenizer), batch_size=4)
     metrics = evaluate(finished.env, policy, finished.env.panel(6, 20260), 1.0)
     assert metrics["val/success_rate"] == records(finished)[-1]["val/success_rate"]
     assert metrics["val/turns"] == records(finished)[-1]["val/turns"]
@@ -179,6 +179,14 @@ class Told:
 
 
 @dataclass(frozen=True)
+class Numbered:
+    """Shaping that adds its number to every decision's reward."""
+
+    def __call__(self, rows: Rows) -> Any:
+        return rows.reward + np.arange(len(rows))
+
+
+@dataclass(frozen=True)
 class Undefined:
     """A method without an answer."""
 
@@ -210,7 +218,7 @@ def test_shaping_comes_before_credit_and_auxiliary_losses_are_added(tmp_path: Pa
         tmp_path,
         "training.updates=1",
         method=method,
-        shaping=lambda rows: rows.reward + np.arange(len(rows)),
+        shaping=Numbered(),
         aux=(Nothing(), Nothing(name="more", value=2.5)),
     )
     assert train(job) == 0
@@ -271,7 +279,7 @@ def test_three_skipped_updates_in_a_row_stop_the_run_with_its_batch(tmp_path: Pa
     assert train(job) == 1
     assert endings[0].status == "failed"
     stored = job.folder / "rollouts" / "update-000003.parquet"
-    assert "3 updates in a row were skipped" in endings[0].message
+    assert "3 updates in a row" in endings[0].message
     assert str(stored) in endings[0].message
     assert load(stored).update == 3
     assert [line["actor/skipped_updates"] for line in records(job)[1:]] == [1.0, 2.0]

@@ -197,13 +197,18 @@ CHANGES = [
 
 
 def digest(job: Job) -> str:
-    return str(warm_start(job, silent)[1]["hash"])
+    return warm_start(job, silent)[0].name
 
 
 def test_everything_that_matters_changes_the_hash_and_nothing_else_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("creditlab.training.start._make", lambda job, cache, report: {})
+    def hollow(job: Job, cache: Any, report: Any) -> dict[str, Any]:
+        cache.path.mkdir(parents=True, exist_ok=True)
+        (cache.path / "warm_start.json").write_text("{}")
+        return {}
+
+    monkeypatch.setattr("creditlab.training.start._make", hollow)
     base = digest(quick_job(tmp_path))
     found = [digest(quick_job(tmp_path, change)) for change in CHANGES]
     found += [digest(quick_job(tmp_path, env=Corridor(starts=(0, 1))))]
