@@ -27,6 +27,8 @@ from creditlab.policy.settings import PromptSettings
 from creditlab.registry import Component, registry, unused_axis
 from creditlab.training.settings import SECTIONS, RunSettings
 
+FEATURES = ("reference",)
+"""What a component's `requires` may name: `reference` keeps the frozen start of the run beside the policy."""
 CHOSEN = ("env", "model", "engine", "learner", "tracking")
 """Config groups of which every run has exactly one component, beside the method."""
 SECTION_CLASSES: dict[str, type] = {**SECTIONS, "prompt": PromptSettings}
@@ -230,21 +232,34 @@ def _check_axes(plain: Mapping[str, Any]) -> None:
 
 
 def check_job(job: Job) -> None:
-    """Refuses group sizes that a method or one of its parts cannot use, naming the component."""
+    """Refuses what a component needs and the run does not give: siblings, group sizes, a rubric, a recorded feature."""
     size = job.settings.rollout.group_size
-    component = registry().find("method", str(job.config["method"]["name"]))
-    if "group" in component.needs and size < 2:
-        raise ConfigError(
-            f"method={component.name} compares siblings and needs rollout.group_size >= 2, got {size}: "
-            "every group would be a singleton without any signal"
-        )
-    for part in _walk((job.method, *job.aux)):
+    given = {"group", *getattr(job.env, "provides", ())}
+    for part in credit_parts(job):
+        label = f"{type(part).axis}={type(part).name}"
+        needs = tuple(getattr(part, "needs", ()))
+        if "group" in needs and size < 2:
+            raise ConfigError(
+                f"{label} compares siblings and needs rollout.group_size >= 2, got {size}: "
+                "every group would be a singleton without any signal"
+            )
+        for need in needs:
+            if need not in given:
+                raise ConfigError(f"{label} needs a {need}, which env={type(job.env).name} does not provide")
+        for feature in getattr(part, "requires", ()):
+            if feature not in FEATURES:
+                raise ConfigError(f"{label} requires the feature {feature!r}; known features: {', '.join(FEATURES)}")
         check = getattr(part, "check_group_size", None)
         if check:
             try:
                 check(size)
             except ValueError as error:
                 raise ConfigError(f"rollout.group_size={size}: {error}") from None
+
+
+def credit_parts(job: Job) -> list[Any]:
+    """Every component that takes part in credit: method, auxiliary losses, shaping, and the parts below them."""
+    return _walk((job.method, *job.aux, job.shaping))
 
 
 def _walk(parts: tuple[Any, ...]) -> list[Any]:

@@ -8,9 +8,14 @@ docstring, and class variables say where it stands:
 * `axes`: the axes it uses, each with its default part (`{"match": "graph_state"}`);
 * `parts`: nested components, name to (axis, name) (`{"task": ("method", "graphgpo")}`);
 * `calls`: per axis, the capabilities it needs of that part (`{"weighting": ("pair",)}`);
-* `needs`: what the rollouts must provide (`group`, `rubric`); `scope`: `group` or `update`.
+* `needs`: what the rollouts must provide (`group` for siblings, `rubric`); an environment lists what it `provides`;
+* `requires`: features that the loop has to keep or compute (`reference`: the frozen start of the run);
+* `scope`: `group` or `update`.
 
-Built parts arrive as fields declared with `part()`; they are no hyper-parameters.
+Built parts arrive as fields declared with `part()`; they are no hyper-parameters. An option `<part>_weight` of the owner
+sets the option `weight` of that part; an auxiliary loss as a part uses its owner's axes. An option `convention` follows the
+top-level `convention` unless it is set. A component with a method `check_group_size(size)` may refuse a group size with a
+ValueError before anything is collected.
 """
 
 from __future__ import annotations

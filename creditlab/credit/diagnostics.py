@@ -22,7 +22,7 @@ def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str,
         "group_size": float(np.mean(sizes[trained])),
         "zero_fraction": float(np.mean(advantages[trained] == 0)),
         "informative_groups": float(np.mean(informative)),
-        "zero_variance_groups": float(np.sum(~informative)),
+        "zero_variance_groups": int(np.sum(~informative)),
     }
 
 

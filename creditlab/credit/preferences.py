@@ -232,20 +232,26 @@ def _no_pairs() -> LabelledPairs:
 
 
 def pair_diagnostics(rows: Rows, preferences: Preferences, traces: Sequence[LevelTrace]) -> Mapping[str, float]:
-    """Counts and shares of one update (MCGPO's audit); a share without a denominator is left out."""
+    """Counts (integers) and shares (floats) of one update (MCGPO's audit); a share without a denominator is left out.
+
+    To pool updates or ranks, add the counts and divide.
+    """
     success = successes(rows)
     margin = success[rows.trajectory[preferences.winner]].astype(int) - success[rows.trajectory[preferences.loser]]
     wins, ties, losses = (int(np.sum(margin == sign)) for sign in (1, 0, -1))
     accepted = len(preferences)
-    out: dict[str, float] = {"pairs/accepted": accepted, "pairs/active": float(accepted > 0)}
+    out: dict[str, float] = {"pairs/accepted": accepted, "pairs/active": int(accepted > 0)}
     out |= {"pairs/wins": wins, "pairs/ties": ties, "pairs/losses": losses}
     for index, trace in enumerate(traces):
         out[f"pairs/accepted_{trace.name}"] = int(np.sum(preferences.level == index))
-        out[f"pairs/supported_{trace.name}"] = trace.supported
-        if len(trace.sizes):
-            shared = trace.sizes[trace.sizes > 1].sum()
-            out[f"pairs/first_visit_group_size_{trace.name}"] = float(trace.sizes.mean())
-            out[f"pairs/non_singleton_share_{trace.name}"] = float(shared / trace.sizes.sum())
+        out[f"pairs/supported_{trace.name}"] = int(trace.supported)
+        records, shared = int(trace.sizes.sum()), int(trace.sizes[trace.sizes > 1].sum())
+        out[f"pairs/first_visits_{trace.name}"] = records
+        out[f"pairs/first_visit_groups_{trace.name}"] = len(trace.sizes)
+        out[f"pairs/non_singleton_{trace.name}"] = shared
+        if records:
+            out[f"pairs/first_visit_group_size_{trace.name}"] = records / len(trace.sizes)
+            out[f"pairs/non_singleton_share_{trace.name}"] = shared / records
     if accepted:
         out["pairs/exact_share"] = float(np.mean(preferences.level == 0))
         out["pairs/contrast"] = float(preferences.contrast.mean())

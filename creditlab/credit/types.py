@@ -113,7 +113,7 @@ class Credit:
     """One per decision [N], in the order of the rows."""
     auxiliary: tuple[AuxiliaryLoss, ...] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    """Scalars to track, without the `credit/` prefix."""
+    """Scalars to track, without the `credit/` prefix: an `int` is a count, added up over ranks, a `float` a mean."""
 
 
 class Method(Protocol):

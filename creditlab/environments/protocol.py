@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -66,6 +66,9 @@ class Environment(Protocol):
 
     horizon: int
     """Largest number of decisions in an episode."""
+
+    provides: ClassVar[tuple[str, ...]]
+    """What its states carry beside views, such as `rubric`; matched with the `needs` of the components of credit."""
 
     @property
     def role(self) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -57,6 +60,24 @@ def largest(value: float) -> float:
     tensor = torch.tensor(value, dtype=torch.float64)
     dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
     return float(tensor)
+
+
+def merge(values: Mapping[str, float]) -> dict[str, float]:
+    """One set of named numbers from those of all ranks, which may have different names.
+
+    Integers are counts and are added up; floats are averaged over the ranks that have them. Numbers that are not finite
+    are left out.
+    """
+    own = {name: value for name, value in values.items() if math.isfinite(value)}
+    if world_size() == 1:
+        return own
+    text = json.dumps({n: v if isinstance(v, int) else float(v) for n, v in own.items()}).encode()
+    parts = [json.loads(part.astype(np.uint8).tobytes()) for part in gather(np.frombuffer(text, np.uint8).astype(np.int64))]
+    merged: dict[str, float] = {}
+    for name in sorted({name for part in parts for name in part}):
+        found = [part[name] for part in parts if name in part]
+        merged[name] = sum(found) if isinstance(found[0], int) else sum(found) / len(found)
+    return merged
 
 
 def gather(values: NDArray[np.int64]) -> list[NDArray[np.int64]]:

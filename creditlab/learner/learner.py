@@ -115,6 +115,8 @@ class Learner:
             count = {k: self.settings.epochs if k.endswith("_realised") else len(history) for k in history[0]}
             result.metrics = {k: sum(h[k] for h in history) / count[k] for k in history[0]}
             result.metrics["actor/ratio_p95_first"] = history[0]["actor/ratio_p95"]
+        if result.skipped and history:
+            result.skipped += f" (after {len(history)} whole optimizer steps, which stay)"
         result.metrics["actor/lr"] = self.settings.lr
         result.metrics["actor/optimizer_steps"] = float(len(history))
         return result
@@ -200,7 +202,7 @@ class Learner:
         return loss, problem, parts.deviation.cpu().numpy()
 
     def _reference_logp(self, micro: MicroBatch) -> torch.Tensor | None:
-        if self.reference is None or not self.settings.kl:
+        if self.reference is None:
             return None
         with torch.no_grad():
             return score(self.reference, micro)[0]

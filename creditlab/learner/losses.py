@@ -10,6 +10,8 @@ from creditlab.learner.settings import DeepSpeedLearner
 
 KL_BOUND = 10.0
 """Clamp of the k3 estimate, as in the field's trainers."""
+EXPONENT_BOUND = 20.0
+"""Largest exponent of a ratio: far beyond every clip, and small enough that no gradient becomes infinity times zero."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def policy_loss(
     """
     advantage = advantages[:, None]
     difference = (logp - old_logp) * mask
-    ratio = difference.exp()
+    ratio = difference.clamp(max=EXPONENT_BOUND).exp()
     plain = -advantage * ratio
     clipped = -advantage * ratio.clamp(1 - settings.clip, 1 + settings.clip)
     surrogate = torch.maximum(plain, clipped)
@@ -77,7 +79,7 @@ def policy_loss(
 
 def k3(logp: torch.Tensor, reference_logp: torch.Tensor) -> torch.Tensor:
     """The k3 estimate of KL(policy ‖ reference) per token, exp(Δ) − Δ − 1 with Δ = reference − policy, clamped."""
-    delta = reference_logp - logp
+    delta = (reference_logp - logp).clamp(max=EXPONENT_BOUND)
     return (delta.exp() - delta - 1).clamp(-KL_BOUND, KL_BOUND)
 
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from creditlab.credit.types import AuxiliaryLoss, Credit
-from creditlab.rollouts import RolloutBatch, Rows, StopReason
+from creditlab.rollouts import RolloutBatch, Rows
 from creditlab.rollouts.rows import check_finite
 
 Ids = NDArray[np.int32]
@@ -43,13 +43,7 @@ class TrainBatch:
         check_finite(rows, credit.advantages, "advantage")
         for loss in credit.auxiliary:
             _check_pairs(loss, rows)
-        steps = [
-            step
-            for group in batch.groups
-            for trajectory in sorted(group.trajectories, key=lambda t: (t.slot, t.id))
-            if trajectory.stop is not StopReason.ERROR
-            for step in sorted(trajectory.steps, key=lambda s: s.turn)
-        ]
+        steps = [step for _, step in batch.decisions()]
         if len(steps) != len(rows):
             raise ValueError(f"the batch holds {len(steps)} decisions but its rows {len(rows)}")
         names = zip(rows.group, rows.slot, rows.turn, strict=True)

@@ -30,7 +30,7 @@ class DeepSpeedLearner:
     """Gradient norm at which gradients are clipped; 0 does not clip."""
     epochs: Positive = 1
     """Passes over the batch per update."""
-    steps: Positive | None = None
+    steps: Positive | None = 5
     """Optimizer steps per epoch, whatever the number of turns; null derives them from mini_batch."""
     mini_batch: Positive = 128
     """Decision rows per optimizer step over all ranks, where `steps` is null; longer episodes then mean more steps."""

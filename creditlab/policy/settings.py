@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -46,6 +47,13 @@ class TinyModel:
     max_positions: Positive = 1024
     """Longest sequence, prompt and response together, in tokens."""
 
+    def build(self, texts: Iterable[str], phrases: Iterable[str], seed: int) -> tuple[Any, Any]:
+        """Model with random weights, and tokenizer over the words of the texts."""
+        from creditlab.policy.tiny import build_model, build_tokenizer
+
+        tokenizer = build_tokenizer(texts, phrases)
+        return build_model(self, tokenizer, seed), tokenizer
+
 
 @dataclass(frozen=True)
 class TransformersEngine:
@@ -53,3 +61,9 @@ class TransformersEngine:
 
     axis: ClassVar[str] = "engine"
     name: ClassVar[str] = "transformers"
+
+    def generator(self, model: Any, tokenizer: Any, stop_strings: Sequence[str]) -> Any:
+        """The generator (`creditlab.policy.policy.Generator`) over the weights being trained."""
+        from creditlab.policy.engine import TransformersGenerator
+
+        return TransformersGenerator(model, tokenizer, stop_strings)

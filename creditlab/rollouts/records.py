@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -156,3 +156,17 @@ class RolloutBatch:
     def trajectories(self) -> tuple[Trajectory, ...]:
         """Every trajectory in group and slot order, error ones included."""
         return tuple(t for group in self.groups for t in group.trajectories)
+
+    def decisions(self) -> Iterator[tuple[int, Step]]:
+        """Every decision that counts, in the order of `Rows`, with its trajectory's position in `trajectories`.
+
+        Groups keep their order, siblings are sorted by slot, steps by turn; error trajectories are left out.
+        """
+        first = 0
+        for group in self.groups:
+            numbered = sorted(enumerate(group.trajectories, first), key=lambda entry: (entry[1].slot, entry[1].id))
+            first += len(numbered)
+            for index, trajectory in numbered:
+                if trajectory.stop is not StopReason.ERROR:
+                    for step in sorted(trajectory.steps, key=lambda s: s.turn):
+                        yield index, step

@@ -240,10 +240,18 @@ class _Columns:
             task_ids=tuple(g.task_id for g in groups),
             trajectory_names=tuple(self.names),
             texts={name: i.texts() for name, i in {**self.interners, "action": self.actions}.items()},
-            features={name: np.stack(values) for name, values in self.features.items()},
+            features={name: _stack(name, values) for name, values in self.features.items()},
         )
         check_finite(rows, rows.reward)
         return rows
+
+
+def _stack(name: str, values: list[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """One array [N, ...] of a feature; raises ValueError naming the feature whose shape varies."""
+    shapes = sorted({value.shape for value in values})
+    if len(shapes) > 1:
+        raise ValueError(f"feature {name!r} has shapes {shapes[0]} and {shapes[1]}; every decision needs the same one")
+    return np.stack(values)
 
 
 def _ints(values: Iterable[object]) -> Ints:

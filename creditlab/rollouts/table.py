@@ -80,15 +80,8 @@ def to_advantages(table: pa.Table, batch: RolloutBatch) -> NDArray[np.float64]:
 def _decisions(batch: RolloutBatch) -> NDArray[np.int64]:
     """Position among all stored steps of every decision, in the order of `Rows`: slots and turns sorted, errors left out."""
     starts = [0, *accumulate(len(t.steps) for t in batch.trajectories)]
-    positions, number = [], 0
-    for group in batch.groups:
-        numbered = list(enumerate(group.trajectories, start=number))
-        number += len(numbered)
-        for index, trajectory in sorted(numbered, key=lambda entry: (entry[1].slot, entry[1].id)):
-            if trajectory.stop is not StopReason.ERROR:
-                turns = sorted(range(len(trajectory.steps)), key=lambda k: trajectory.steps[k].turn)
-                positions += [starts[index] + k for k in turns]
-    return np.array(positions, dtype=np.int64)
+    place = [{step.turn: k for k, step in enumerate(t.steps)} for t in batch.trajectories]
+    return np.array([starts[index] + place[index][step.turn] for index, step in batch.decisions()], dtype=np.int64)
 
 
 def _by_step(batch: RolloutBatch, advantages: NDArray[np.float64]) -> list[float | None]:

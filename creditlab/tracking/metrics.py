@@ -74,7 +74,7 @@ METRICS: Final[Mapping[str, str]] = {
     PROMPT_CUT: "number of prompts shortened to fit",
     TRANSITIONS: "number of training decisions since the run began",
     VAL_SUCCESS: "share of held-out episodes that were solved",
-    VAL_SUCCESS_SE: "standard error of that share",
+    VAL_SUCCESS_SE: "standard error of that share, episodes of one task taken together",
     VAL_TURNS: "mean number of decisions of a held-out episode",
     VAL_INEFFECTIVE: "share of held-out commands that were not admissible and did nothing",
     VAL_INVALID: "share of held-out responses without the demanded format",

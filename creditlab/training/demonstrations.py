@@ -104,6 +104,11 @@ class WarmStartCache:
         """Whether a whole warm start lies there; folders are moved into place only when complete."""
         return (self.path / "model.safetensors").is_file() and (self.path / "warm_start.json").is_file()
 
+    def facts(self) -> dict[str, Any]:
+        """What was noted when the warm start was made."""
+        facts: dict[str, Any] = json.loads((self.path / "warm_start.json").read_text())
+        return facts
+
     def store(self, model: Any, tokenizer: Any, facts: dict[str, Any]) -> None:
         """Writes the model in Hugging Face format, with its facts, and moves it into place in one step."""
         self.root.mkdir(parents=True, exist_ok=True)
@@ -112,6 +117,8 @@ class WarmStartCache:
             model.save_pretrained(work)
             tokenizer.save_pretrained(work)
             (work / "warm_start.json").write_text(json.dumps(facts, indent=2))
+            if self.found:  # another run was faster, and may be reading its own by now
+                return
             shutil.rmtree(self.path, ignore_errors=True)
             work.rename(self.path)
         finally:

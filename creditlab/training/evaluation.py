@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from creditlab.environments.protocol import Environment, Panel
+from creditlab.environments.protocol import Environment, Panel, Task
 from creditlab.learner.distributed import rank, total, world_size
 from creditlab.policy.policy import Policy
 from creditlab.rollouts import StopReason, Trajectory
@@ -35,13 +34,13 @@ def evaluate(
     failed = [t.error for t in trajectories if t.error]
     if failed and report:
         report(f"{len(failed)} episodes of the evaluation failed, first: {failed[0]}")
-    families = [panel.tasks[i].family for i in mine]
-    names = sorted({task.family for task in panel.tasks})
-    return _panel_metrics(trajectories, families, names)
+    return _panel_metrics(trajectories, [panel.tasks[i] for i in mine], panel.tasks)
 
 
-def _panel_metrics(trajectories: Sequence[Trajectory], families: Sequence[str], names: Sequence[str]) -> dict[str, float]:
-    kept = [(t, f) for t, f in zip(trajectories, families, strict=True) if t.stop is not StopReason.ERROR]
+def _panel_metrics(trajectories: Sequence[Trajectory], own: Sequence[Task], panel: Sequence[Task]) -> dict[str, float]:
+    """Metrics over the episodes of all ranks; `own` are the tasks of this rank's trajectories, `panel` those of all."""
+    names = sorted({task.family for task in panel})
+    kept = [(t, task.family) for t, task in zip(trajectories, own, strict=True) if t.stop is not StopReason.ERROR]
     turns = sum(len(t.steps) for t, _ in kept)
     idle = sum(not s.effective for t, _ in kept for s in t.steps)
     invalid = sum(not s.valid for t, _ in kept for s in t.steps)
@@ -50,10 +49,9 @@ def _panel_metrics(trajectories: Sequence[Trajectory], families: Sequence[str], 
     errors = len(trajectories) - len(kept)
     sums = total(np.array([*counts, errors, *by_family], dtype=np.float64))
     episodes, success = sums[0], sums[1]
-    share = success / max(episodes, 1)
     metrics = {
-        m.VAL_SUCCESS: share,
-        m.VAL_SUCCESS_SE: math.sqrt(share * (1 - share) / max(episodes, 1)),
+        m.VAL_SUCCESS: success / max(episodes, 1),
+        m.VAL_SUCCESS_SE: _standard_error(trajectories, own, panel),
         "val/score": sums[2] / max(episodes, 1),
         m.VAL_TURNS: sums[3] / max(episodes, 1),
         m.VAL_INEFFECTIVE: sums[4] / max(sums[3], 1),
@@ -65,6 +63,21 @@ def _panel_metrics(trajectories: Sequence[Trajectory], families: Sequence[str], 
         family_episodes, family_success = sums[7 + 2 * index : 9 + 2 * index]
         metrics[m.family_success(name)] = family_success / max(family_episodes, 1)
     return {key: float(value) for key, value in metrics.items()}
+
+
+def _standard_error(trajectories: Sequence[Trajectory], own: Sequence[Task], panel: Sequence[Task]) -> float:
+    """Standard error of the success rate, episodes of one task taken together, for they are no independent draws.
+
+    With one episode per task it is √(p(1−p)/n).
+    """
+    position = {task_id: i for i, task_id in enumerate(dict.fromkeys(task.id for task in panel))}
+    counts = np.zeros((2, len(position)))
+    for trajectory, task in zip(trajectories, own, strict=True):
+        if trajectory.stop is not StopReason.ERROR:
+            counts[:, position[task.id]] += (1, trajectory.success)
+    episodes, solved = total(counts)
+    share = solved.sum() / max(episodes.sum(), 1)
+    return float(np.sqrt(((solved - share * episodes) ** 2).sum()) / max(episodes.sum(), 1))
 
 
 def _family_counts(kept: Sequence[tuple[Trajectory, str]], name: str) -> tuple[int, int]:

@@ -40,6 +40,27 @@ def manifest(job: Job, panel: Panel, environment: dict[str, Any], warm_start: di
     }
 
 
+def made_with(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a manifest may differ between the sittings of one run: versions, revision and machine."""
+    return {key: facts.get(key) for key in ("creditlab", "revision", "python", "platform", "packages")}
+
+
+def write_json(path: Path, facts: Mapping[str, Any]) -> None:
+    """Writes plain data, whole or not at all."""
+    work = path.with_name(f".{path.name}.tmp")
+    work.write_text(json.dumps(facts, indent=2))
+    work.replace(path)
+
+
+def check_start(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises ConfigError when the warm start, the KL reference of a resumed run, is not the one it began with."""
+    if earlier and earlier.get("hash") != now["hash"]:
+        raise ConfigError(
+            f"this run cannot be resumed: its reference was warm start {earlier.get('hash')}, now it would be "
+            f"{now['hash']}; resume it with the version it began with, or start again with overwrite=true"
+        )
+
+
 def check_same(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Raises ConfigError when the games of a run are no longer those it began with."""
     now = json.loads(json.dumps(now))  # as it would be read back

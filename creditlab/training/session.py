@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +17,10 @@ import torch
 from creditlab.config import Job
 from creditlab.credit.types import Credit
 from creditlab.environments.protocol import Panel, Task
-from creditlab.learner.distributed import largest, rank, start_processes, total, world_size
+from creditlab.learner.distributed import largest, merge, rank, start_processes, total, world_size
 from creditlab.learner.learner import Learner
 from creditlab.learner.sequences import TrainBatch
 from creditlab.learner.state import load_optimizer, save_state
-from creditlab.policy.engine import TransformersGenerator
 from creditlab.policy.loading import load_model
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
@@ -35,9 +33,9 @@ from creditlab.training.checkpoint import Checkpoint, CheckpointStore
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
 from creditlab.training.folder import check_ranks, interruption, prepare_folder
-from creditlab.training.manifest import check_same, manifest
+from creditlab.training.manifest import check_same, check_start, made_with, manifest, write_json
 from creditlab.training.seeds import derive, number
-from creditlab.training.start import warm_start
+from creditlab.training.start import needs_reference, warm_start
 
 EXIT_INTERRUPTED = 130
 EXIT_FAILED = 1
@@ -105,12 +103,14 @@ class Session:
         for note in notes:
             self.tracker.event("warning", note)
         with self._timed(m.TIME_WARM_START):
-            if self.checkpoint is None or job.learner.kl:
-                start, facts["warm_start"] = warm_start(job, self.tracker.progress)
+            if self.checkpoint is None or needs_reference(job):
+                start, now = warm_start(job, self.tracker.progress)
+                check_start(facts["warm_start"], now)
+                facts["warm_start"] = facts["warm_start"] or now
             model, tokenizer = load_model(self.checkpoint.path / "model" if self.checkpoint else start)
         if rank() == 0:
-            (self.folder / "manifest.json").write_text(json.dumps(facts, indent=2))
-        reference = load_model(start)[0].requires_grad_(False) if job.learner.kl else None
+            write_json(self.folder / "manifest.json", facts)
+        reference = load_model(start)[0].requires_grad_(False) if needs_reference(job) else None
         self.learner = Learner(
             model,
             job.learner,
@@ -121,7 +121,7 @@ class Session:
         if self.checkpoint:
             load_optimizer(self.learner, self.checkpoint.path)
         self.tokenizer = tokenizer
-        generator = TransformersGenerator(self.learner.module.model, tokenizer, stop_strings(job.prompt))
+        generator = job.engine.generator(self.learner.module.model, tokenizer, stop_strings(job.prompt))
         self.policy = Policy(job.prompt, tokenizer, generator, self.settings.rollout.batch_size)
 
     def run(self, stop: Sequence[int]) -> int:
@@ -149,6 +149,7 @@ class Session:
             earlier = json.loads(path.read_text())
             check_same(earlier, facts)
             facts["warm_start"] = earlier["warm_start"]
+            facts["sittings"] = [*earlier.get("sittings", []), made_with(earlier)]
         return facts
 
     def _start_tracking(self, facts: Mapping[str, Any]) -> None:
@@ -166,7 +167,7 @@ class Session:
             tags=tuple(f"{axis}={name}" for axis, name in job.choices.items() if name and axis in ("method", "env", "match")),
             resumed=progress.update if self.checkpoint else None,
         )
-        (self.folder / "config.json").write_text(json.dumps(job.config, indent=2))
+        write_json(self.folder / "config.json", job.config)
         self.tracker.listeners += default_listeners(job.tracking)
         for listeners in registry().plugins.hook.creditlab_listeners(run=run):
             self.tracker.listeners += listeners
@@ -187,7 +188,7 @@ class Session:
         self._store(batch, credit, update)
         metrics = episode_metrics(batch.trajectories)
         self.progress.transitions += int(metrics["episode/decisions"])
-        metrics |= {f"{m.CREDIT_PREFIX}{name}": value for name, value in _mean_over_ranks(credit.diagnostics).items()}
+        metrics |= {f"{m.CREDIT_PREFIX}{name}": float(value) for name, value in merge(credit.diagnostics).items()}
         metrics |= result.metrics
         self._count_skipped(result.skipped, batch, credit, update)
         metrics[m.SKIPPED] = float(self.progress.skipped)
@@ -257,11 +258,11 @@ class Session:
             return
         self.progress.skipped += 1
         self.progress.skipped_in_a_row += 1
-        self.tracker.event("skipped_update", f"update {update} was skipped: {reason}")
+        self.tracker.event("skipped_update", f"update {update} was abandoned: {reason}")
         if self.progress.skipped_in_a_row >= self.settings.training.max_skipped:
             path = self.store.save(batch, advantages=credit.advantages)
             raise TrainingFailedError(
-                f"{self.progress.skipped_in_a_row} updates in a row were skipped, the last because {reason}; "
+                f"{self.progress.skipped_in_a_row} updates in a row were abandoned, the last because {reason}; "
                 f"its batch is saved in {path}"
             )
 
@@ -337,10 +338,3 @@ class Session:
 
     def _spend(self, name: str, seconds: float) -> None:
         self.progress.seconds[name] = self.progress.seconds.get(name, 0.0) + seconds
-
-
-def _mean_over_ranks(values: Mapping[str, float]) -> dict[str, float]:
-    """Finite diagnostics, averaged over ranks; every rank has the same names, since they come from one method."""
-    names = sorted(values)
-    numbers = np.array([values[name] if math.isfinite(values[name]) else 0.0 for name in names], dtype=np.float64)
-    return dict(zip(names, (total(numbers) / world_size()).tolist(), strict=True))

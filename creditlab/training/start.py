@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from creditlab.config import Job
+from creditlab.config import Job, credit_parts
 from creditlab.learner.distributed import rank, wait_for_all
-from creditlab.policy.tiny import build_model, build_tokenizer
 from creditlab.policy.warm_start import imitate
 from creditlab.training.demonstrations import WarmStartCache, cache_key, demonstrate, encode
 from creditlab.training.seeds import derive, number
 
 Report = Callable[[str, int, int, str], None]
+
+
+def needs_reference(job: Job) -> bool:
+    """Whether the frozen start of the run has to stay beside the policy: for a KL term, or because a component asks."""
+    return bool(job.learner.kl) or any("reference" in getattr(part, "requires", ()) for part in credit_parts(job))
 
 
 def warm_start(job: Job, report: Report) -> tuple[Path, dict[str, Any]]:
@@ -27,17 +31,17 @@ def warm_start(job: Job, report: Report) -> tuple[Path, dict[str, Any]]:
     cache = WarmStartCache(settings.cache, cache_key(job.model, job.prompt, settings, {**facts, **env.describe()}))
     cached = cache.found
     started = time.perf_counter()
-    made: dict[str, Any] = {}
     if not cached and rank() == 0:
-        made = _make(job, cache, report)
+        _make(job, cache, report)
     wait_for_all()
-    return cache.path, {"hash": cache.hash, "cached": cached, "seconds": round(time.perf_counter() - started, 2), **made}
+    seconds = round(time.perf_counter() - started, 2)
+    return cache.path, {"hash": cache.hash, "cached": cached, "seconds": seconds, **cache.facts()}
 
 
-def _make(job: Job, cache: WarmStartCache, report: Report) -> dict[str, Any]:
+def _make(job: Job, cache: WarmStartCache, report: Report) -> None:
     settings, env = job.settings.warm_start, job.env
-    tokenizer = build_tokenizer(env.vocabulary(), env.phrases)
-    model = build_model(job.model, tokenizer, number(settings.seed, "initial weights") % 2**32)
+    seed = number(settings.seed, "initial weights") % 2**32
+    model, tokenizer = job.model.build(env.vocabulary(), env.phrases, seed)
     facts: dict[str, Any] = {"parameters": sum(p.numel() for p in model.parameters()), "vocabulary": len(tokenizer)}
     if settings.steps:
         shown = demonstrate(env, settings, lambda done, total: report("demonstrations", done, total, ""))
@@ -57,4 +61,3 @@ def _make(job: Job, cache: WarmStartCache, report: Report) -> dict[str, Any]:
             "loss_last": round(float(np.mean(losses[-20:])), 4),
         }
     cache.store(model, tokenizer, facts)
-    return facts

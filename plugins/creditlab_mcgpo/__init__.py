@@ -27,7 +27,7 @@ class MCGPO:
         "pair": ("aux", "pair"),
     }
     calls: ClassVar[dict[str, tuple[str, ...]]] = {"weighting": ("pair",)}
-    needs: ClassVar[tuple[str, ...]] = ("group", "rubric")
+    needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "group"
 
     pair_weight: Annotated[float, Field(ge=0)] = 1.0

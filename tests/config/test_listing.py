@@ -36,7 +36,7 @@ def test_axes_parts_needs_and_scope_are_listed() -> None:
     lines = [line.strip() for line in listing("mcgpo", width=140).splitlines()]
     assert "axes: match=state_rubric, fold=opposite, weighting=evidence" in lines
     assert "parts: task (method=graphgpo), task.match (match=graph_state), pair (aux=pair)" in lines
-    assert "needs: group, rubric" in lines
+    assert "needs: group" in lines
     assert "scope: group" in lines
 
 

@@ -29,8 +29,9 @@ from creditlab.environments.alfworld.views import Tracker
 from creditlab.environments.alfworld.vocabulary import PHRASES, texts
 from creditlab.environments.protocol import Panel, Task
 
-_EVALUATION_SEEDS = 1 << 40
-"""Seeds of generated evaluation games start here, far above any training game's."""
+_EVALUATION_SEEDS = 1 << 31
+"""Generated games have a seed of (user's seed, number), the number in the lower 32 bits: training games in the lower half of
+them, evaluation games in the upper, so that no two coincide whatever the two seeds are."""
 _PARSED_GAMES = 1024
 """Parsed games kept in memory; the others are parsed again when they are played."""
 
@@ -45,6 +46,7 @@ class ALFWorld:
 
     axis: ClassVar[str] = "env"
     name: ClassVar[str] = "alfworld"
+    provides: ClassVar[tuple[str, ...]] = ("rubric",)
 
     games: str | None = None
     """Training games: null for generated ones, a packed `.jsonl` or `.jsonl.xz` file, a directory laid out like the official
@@ -109,7 +111,7 @@ class ALFWorld:
         """
         if episodes < 1:
             raise ValueError(f"a panel needs at least one episode, not {episodes}")
-        tasks = self._evaluation(episodes)
+        tasks = self._evaluation(episodes, seed)
         dice = Dice(seed, len(tasks))
         order = sorted(range(len(tasks)), key=lambda _: dice.below(1 << 40)) if len(tasks) > episodes else range(len(tasks))
         chosen = [tasks[order[i % len(order)]] for i in range(episodes)]
@@ -186,7 +188,7 @@ class ALFWorld:
     @cached_property
     def _train(self) -> Sequence[Task]:
         if self.games is None:
-            return GeneratedTasks(self._families, self._rooms, self.seed << 8, self.train_games, unseen=False)
+            return GeneratedTasks(self._families, self._rooms, self.seed << 32, self.train_games, unseen=False)
         return tuple(map(_task, self._loaded_training.games))
 
     @property
@@ -208,10 +210,10 @@ class ALFWorld:
         evaluation = [] if self.games is None and self.eval_games is None else [self._loaded_evaluation]
         return training + evaluation
 
-    def _evaluation(self, episodes: int) -> Sequence[Task]:
+    def _evaluation(self, episodes: int, seed: int) -> Sequence[Task]:
         """Held-out tasks: as many generated ones as asked for, or every loaded one that is no training game."""
         if self.games is None and self.eval_games is None:
-            start = _EVALUATION_SEEDS + (self.seed << 8)
+            start = (seed << 32) + _EVALUATION_SEEDS
             return GeneratedTasks(self._families, self._rooms, start, episodes, unseen=self.eval_plans == "unseen")
         known = set() if self.games is None else {game.digest for game in self._loaded_training.games}
         held_out = tuple(_task(game) for game in self._loaded_evaluation.games if game.digest not in known)
