@@ -71,7 +71,7 @@ def encode_prompts(settings: PromptSettings, tokenizer: Any, contexts: Sequence[
         if len(ids) <= settings.max_prompt_tokens:
             result.append((ids, False))
             continue
-        shorter = _encode(tokenizer, [render(settings, context, history=0)])[0]
+        shorter = _encode(tokenizer, [render(settings, context, shorten=True)])[0]
         result.append((shorter[-settings.max_prompt_tokens :], True))
     return result
 

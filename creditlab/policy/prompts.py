@@ -38,13 +38,16 @@ class Projection:
     """Whether an action was found where it belongs."""
 
 
-def render(settings: PromptSettings, context: Context, history: int | None = None) -> str:
-    """The prompt before a decision; `history` overrides how many past pairs are shown."""
-    shown = settings.history if history is None else min(history, settings.history)
-    pairs = list(context.history[len(context.history) - shown :]) if shown else []
+def render(settings: PromptSettings, context: Context, shorten: bool = False) -> str:
+    """The prompt before a decision; `shorten` leaves out everything past."""
+    taken = len(context.history)
+    shown = 0 if shorten else min(settings.history, taken)
+    listed = 0 if shorten else min(settings.past_actions, taken - shown)
+    pairs = context.history[taken - shown :]
+    earlier = [action for _, action in context.history[taken - shown - listed : taken - shown]]
     if settings.layout == "compact":
-        return _compact(context, pairs)
-    return _full(settings, context, pairs)
+        return _compact(context, pairs, earlier)
+    return _full(settings, context, pairs, earlier)
 
 
 def project(settings: PromptSettings, response: str, complete: bool = True) -> Projection:
@@ -79,21 +82,24 @@ def stop_strings(settings: PromptSettings) -> tuple[str, ...]:
     return () if settings.layout == "compact" and settings.style == "action_only" else (STOP_STRING,)
 
 
-def _compact(context: Context, pairs: Sequence[tuple[str, str]]) -> str:
+def _compact(context: Context, pairs: Sequence[tuple[str, str]], earlier: Sequence[str]) -> str:
     """Labelled fields; the goal stands first and again last, next to the place where the answer starts."""
     view = context.view
+    did = f"| > {' '.join(earlier)} " if earlier else ""
     past = "".join(f"| {observation} > {action} " for observation, action in pairs)
     actions = f"| can {' '.join(view.actions)} " if view.actions else ""
     status = f" {view.status}" if view.status else ""
-    return f"| task {context.goal} {past}{actions}| now {view.observation}{status} | task {context.goal} act"
+    return f"| task {context.goal} {did}{past}{actions}| now {view.observation}{status} | task {context.goal} act"
 
 
-def _full(settings: PromptSettings, context: Context, pairs: Sequence[tuple[str, str]]) -> str:
+def _full(settings: PromptSettings, context: Context, pairs: Sequence[tuple[str, str]], earlier: Sequence[str]) -> str:
     """An instruction in sentences, with numbered history."""
     taken = len(context.history)
     lines = [context.role, f"Your goal: {context.goal}"]
     if taken:
         lines.append(f"You have taken {taken} of at most {context.horizon} steps.")
+    if earlier:
+        lines.append(f"Your earlier commands: {', '.join(earlier)}.")
     if pairs:
         first = taken - len(pairs) + 1
         lines.append(f"The last {len(pairs)} observations and what you did:")

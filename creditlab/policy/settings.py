@@ -21,6 +21,9 @@ class PromptSettings:
     """`think_action` asks for `<think>…</think><action>…</action>`, `action_only` for the bare command."""
     history: Annotated[int, Field(ge=0)] = 1
     """Last k (observation, action) pairs shown; the papers use 2."""
+    past_actions: Annotated[int, Field(ge=0)] = 8
+    """Commands before those that are listed without their observations, so that a search need not repeat itself; the papers
+    list none."""
     max_prompt_tokens: Positive = 512
     """Longest prompt; a longer one drops its history first, then is cut at its start, and is counted."""
     max_response_tokens: Positive = 12

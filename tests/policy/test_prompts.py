@@ -32,7 +32,7 @@ def context(taken: int, status: str = "at shelf 2 holding nothing", actions: tup
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("history", "taken"), [(0, 4), (1, 4), (2, 4), (2, 1), (2, 0), (9, 4)])
 def test_a_prompt_shows_the_last_k_pairs_in_order(layout: Any, style: Any, history: int, taken: int) -> None:
-    prompt = render(PromptSettings(layout=layout, style=style, history=history), context(taken))
+    prompt = render(PromptSettings(layout=layout, style=style, history=history, past_actions=0), context(taken))
     shown = range(max(0, taken - history) + 1, taken + 1)
     places = [prompt.find(text) for i in shown for text in (f"seen {chr(96 + i)}.", f"did {chr(96 + i)}")]
     assert -1 not in places
@@ -40,6 +40,18 @@ def test_a_prompt_shows_the_last_k_pairs_in_order(layout: Any, style: Any, histo
     for i in range(1, taken + 1 - len(shown)):
         assert f"seen {chr(96 + i)}." not in prompt
         assert f"did {chr(96 + i)}" not in prompt
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("history", "past", "pairs", "alone"), [(1, 2, "f", "de"), (2, 9, "ef", "abcd"), (0, 3, "", "def")])
+def test_commands_before_the_pairs_are_listed_without_their_observations(
+    layout: Any, history: int, past: int, pairs: str, alone: str
+) -> None:
+    prompt = render(PromptSettings(layout=layout, history=history, past_actions=past), context(6))
+    assert [c for c in "abcdef" if f"seen {c}." in prompt] == list(pairs)
+    assert [c for c in "abcdef" if f"did {c}" in prompt] == [*alone, *pairs]
+    places = [prompt.find(f"did {c}") for c in (*alone, *pairs)]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -212,7 +224,8 @@ def text(ids: Any) -> str:
 
 def test_a_prompt_that_is_too_long_loses_its_history_first_and_then_its_start() -> None:
     whole = render(TAGGED, context(3))
-    bare = render(TAGGED, context(3), history=0)
+    bare = render(TAGGED, context(3), shorten=True)
+    assert "did" not in bare.replace("you did", "")
     for limit, expected, cut in [(len(whole), whole, False), (len(whole) - 1, bare, True), (40, bare[-40:], True)]:
         settings = PromptSettings(layout="full", style="action_only", max_prompt_tokens=limit)
         [(ids, was_cut)] = encode_prompts(settings, Letters(), [context(3)])
