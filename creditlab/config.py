@@ -232,7 +232,11 @@ def _check_axes(plain: Mapping[str, Any]) -> None:
 
 
 def check_job(job: Job) -> None:
-    """Refuses what a component needs and the run does not give: siblings, group sizes, a rubric, a recorded feature."""
+    """Refuses what a component needs and the run does not give: siblings, group sizes, a rubric, a recorded feature.
+
+    And a prompt and response that together are longer than the model's positions.
+    """
+    _check_lengths(job)
     size = job.settings.rollout.group_size
     given = {"group", *getattr(job.env, "provides", ())}
     for part in credit_parts(job):
@@ -255,6 +259,19 @@ def check_job(job: Job) -> None:
                 check(size)
             except ValueError as error:
                 raise ConfigError(f"rollout.group_size={size}: {error}") from None
+
+
+def _check_lengths(job: Job) -> None:
+    positions, longest = (
+        getattr(job.model, "max_positions", None),
+        job.prompt.max_prompt_tokens + job.prompt.max_response_tokens,
+    )
+    if positions is not None and longest > positions:
+        raise ConfigError(
+            f"prompt.max_prompt_tokens={job.prompt.max_prompt_tokens} and "
+            f"prompt.max_response_tokens={job.prompt.max_response_tokens} make {longest} tokens, more than "
+            f"model.max_positions={positions}; shorten one or raise it"
+        )
 
 
 def credit_parts(job: Job) -> list[Any]:

@@ -42,13 +42,21 @@ class TinyModel:
     layers: Positive = 2
     """Transformer blocks."""
     heads: Positive = 2
-    """Attention heads; must divide hidden_size."""
+    """Attention heads; must divide hidden_size into an even width each."""
     ffn_size: Positive = 128
     """Width of the feed-forward layers."""
     init_std: Annotated[float, Field(gt=0)] = 0.05
     """Standard deviation of the initial weights."""
     max_positions: Positive = 1024
     """Longest sequence, prompt and response together, in tokens."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where the heads do not divide the width, or divide it into odd ones."""
+        heads = f"model.heads={self.heads} must divide model.hidden_size={self.hidden_size}"
+        if self.hidden_size % self.heads:
+            raise ValueError(heads)
+        if self.hidden_size // self.heads % 2:  # rotary positions turn pairs of dimensions
+            raise ValueError(f"{heads} into an even width each, not {self.hidden_size // self.heads}")
 
     def build(self, texts: Iterable[str], phrases: Iterable[str], seed: int) -> tuple[Any, Any]:
         """Model with random weights, and tokenizer over the words of the texts."""

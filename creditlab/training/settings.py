@@ -32,7 +32,7 @@ class TrainingSettings:
 
     updates: Annotated[int, Field(ge=0)] = 40
     """Updates (collect, credit, learn) of the whole run."""
-    threads: Annotated[int, Field(ge=0)] = 1
+    threads: Annotated[int, Field(ge=0, le=1024)] = 1
     """Torch threads per process; 0 leaves torch's own choice. On shared cores one is fastest for a tiny model."""
     max_skipped: Positive = 3
     """Updates skipped in a row for a non-finite loss or gradient before the run stops."""
@@ -48,7 +48,7 @@ class EvaluationSettings:
     """Episodes per evaluation."""
     temperature: Temperature = 1.0
     """Sampling temperature; 0 is greedy."""
-    panel_seed: int = 20260
+    panel_seed: Annotated[int, Field(ge=0)] = 20260
     """Seed of the panel's sampling seeds and, for generated games, of its games."""
 
 
@@ -86,7 +86,7 @@ class WarmStartSettings:
     """Weight of the language-model loss on prompt tokens."""
     cache: str | None = None
     """Folder of cached warm starts; null is `~/.cache/creditlab/warm_start`."""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0)] = 0
     """Seed of demonstrations and of the initial weights; independent of the run's seed, so that seeds share a start."""
 
 
@@ -100,7 +100,7 @@ class RunSettings:
     """Run seed; every random choice derives from (run seed, update, task, slot, turn)."""
     convention: Literal["default", "paper", "reference"] = "default"
     """Preset of the fields on which papers and published code differ."""
-    run_root: str = "runs"
+    run_root: Annotated[str, Field(min_length=1)] = "runs"
     """Folder that holds the run folders."""
     resume: Literal["auto"] | bool = False
     """true continues the run of the same configuration; auto does so where it exists and starts it otherwise."""

@@ -136,8 +136,10 @@ def test_the_model_depends_on_its_seed_alone_and_on_no_global_state() -> None:
 
 
 def test_heads_must_divide_the_width() -> None:
+    with pytest.raises(ValueError, match=r"model\.heads=2 must divide model\.hidden_size=6 into an even width each, not 3"):
+        TinyModel(hidden_size=6, heads=2)
     with pytest.raises(ValueError, match=r"model\.heads=3 must divide model\.hidden_size=16"):
-        build_model(TinyModel(hidden_size=16, heads=3), build_tokenizer(["a"]), 0)
+        TinyModel(hidden_size=16, heads=3)
 
 
 def test_the_default_model_has_about_a_hundred_thousand_parameters() -> None:
