@@ -185,7 +185,7 @@ def test_the_downloaded_data_is_found_by_its_variable(tmp_path: Path, monkeypatc
 
 def test_places_without_games_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"env\.games: no games at .*nowhere; run alfworld-download, set ALFWORLD_DATA"):
+    with pytest.raises(ValueError, match=r"env\.games: no games at .*nowhere; run alfworld-download, set \$ALFWORLD_DATA"):
         find_games("auto", "games", "train")
     with pytest.raises(ValueError, match=r"env\.eval_games: no games at missing\.jsonl; give a directory"):
         find_games("missing.jsonl", "eval_games", "valid_seen")

@@ -20,6 +20,7 @@ from creditlab.environments.alfworld.generator import generate, rooms_of
 from creditlab.environments.alfworld.problem import Game, parse_problem
 from creditlab.environments.alfworld.scenes import ROOMS
 from creditlab.environments.alfworld.sources import (
+    DATA_VARIABLE,
     GameSet,
     find_evaluation_games,
     find_games,
@@ -83,6 +84,9 @@ class ALFWorld:
                 raise ValueError(f"env.{key} must be at least 1, not {getattr(self, key)}")
         if not 0 <= self.seed < 1 << 31:
             raise ValueError(f"env.seed must lie in [0, 2^31), not {self.seed}")
+        for key in ("games", "eval_games"):
+            if getattr(self, key) is not None and not getattr(self, key).strip():
+                raise ValueError(f"env.{key} is empty; give a path or auto, or leave it out for generated games")
         if not self.families:
             raise ValueError(f"env.families must name at least one of {', '.join(FAMILIES)}")
         for family in self._families:
@@ -197,13 +201,21 @@ class ALFWorld:
 
     @cached_property
     def _loaded_training(self) -> GameSet:
-        return load_games(self._training_path, self._families, self._rooms)
+        return self._load("games", self._training_path)
 
     @cached_property
     def _loaded_evaluation(self) -> GameSet:
         where = self.eval_games
         path = find_games(where, "eval_games", "valid_seen") if where else find_evaluation_games(self._training_path)
-        return load_games(path, self._families, self._rooms)
+        return self._load("eval_games", path)
+
+    def _load(self, key: str, path: Path) -> GameSet:
+        try:
+            return load_games(path, self._families, self._rooms)
+        except ValueError as error:
+            downloaded = (getattr(self, key) or self.games) == "auto"
+            hint = f"; run alfworld-download, or set ${DATA_VARIABLE} to where its data lies" if downloaded else ""
+            raise ValueError(f"env.{key}: {error}{hint}") from None
 
     def _loaded_sets(self) -> list[GameSet]:
         training = [] if self.games is None else [self._loaded_training]

@@ -98,8 +98,8 @@ def find_games(where: str, key: str, split: str) -> Path:
     A directory with splits gives the named one. Raises ValueError naming the configuration key and what was looked for.
     """
     if where == "auto":
-        root = Path(os.environ.get(DATA_VARIABLE, _DEFAULT_DATA)).expanduser()
-        hint = f"run alfworld-download, set {DATA_VARIABLE}, or give a path"
+        root = Path(os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA).expanduser()
+        hint = f"run alfworld-download, set ${DATA_VARIABLE} to where its data lies, or give a path"
     else:
         root = Path(os.path.expandvars(where)).expanduser()
         hint = "give a directory, a .jsonl or .jsonl.xz file, or auto"
