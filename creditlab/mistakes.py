@@ -40,7 +40,7 @@ def check_overrides(overrides: Sequence[str]) -> None:
         if group not in CHOICES:
             continue
         names = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and group not in ("aux", "experiment"):
+        if isinstance(value, dict) or (isinstance(value, list) and group not in ("aux", "experiment")):
             raise ConfigError(_one_name(override))
         if key in seen or len(names) > len(set(names)):
             raise ConfigError(f"{key} is given twice: {f'{seen.get(key, str())} {text}'.strip()}; keep one")
@@ -138,7 +138,7 @@ def _null(override: Override) -> str:
     if group == "aux":
         return "aux cannot be null; write aux=[] for no auxiliary loss"
     if group not in (*_REQUIRED, *AXES):
-        return f"{key} cannot be null; leave it out, or write ~{key}, to have none"
+        return f"{key} cannot be null; write ~{key} to have none"
     default = ", or leave it out for the default of the method" if group in AXES else ""
     return f"{key} cannot be null; choose one of: {', '.join(registry().names(group))}{default}"
 

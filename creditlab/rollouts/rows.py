@@ -243,6 +243,9 @@ class _Columns:
             features={name: _stack(name, values) for name, values in self.features.items()},
         )
         check_finite(rows, rows.reward)
+        for column in (*vars(rows).values(), *rows.views.values(), *rows.goal_progress, *rows.features.values()):
+            if isinstance(column, np.ndarray):
+                column.setflags(write=False)  # one method's credit must not change what the next one sees
         return rows
 
 

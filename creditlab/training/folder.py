@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -23,6 +25,35 @@ def check_ranks(job: Job) -> None:
         raise ConfigError(f"rollout.groups={groups} leaves some of the {ranks} ranks without a task group; raise it")
     if ranks > 1 and job.learner.zero_stage == 3:
         raise ConfigError("learner.zero_stage=3 does not generate on several ranks; use learner.zero_stage=2")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps other processes out of a run folder; the lock ends with the process, however it ends.
+
+    Raises ConfigError naming the process that is at work there.
+    """
+    if rank() != 0:
+        yield
+        return
+    path = folder.with_name(f".{folder.name}.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+")
+    except OSError as error:
+        raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise ConfigError(
+                f"{folder} is in use by process {file.read().strip()}; wait for it, or give this run another name="
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
 
 
 def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:

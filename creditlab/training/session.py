@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,24 +25,22 @@ from creditlab.policy.loading import load_model
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
 from creditlab.registry import registry
-from creditlab.rollouts import Group, RolloutBatch, Rows
+from creditlab.rollouts import Group, RolloutBatch
 from creditlab.rollouts.store import RolloutStore
 from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
+from creditlab.training.assign import assign
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
-from creditlab.training.folder import check_ranks, interruption, prepare_folder
+from creditlab.training.failure import TrainingFailedError
+from creditlab.training.folder import check_ranks, interruption, locked, prepare_folder
 from creditlab.training.manifest import check_same, check_start, made_with, manifest, write_json
 from creditlab.training.seeds import derive, number
 from creditlab.training.start import needs_reference, warm_start
 
 EXIT_INTERRUPTED = 130
 EXIT_FAILED = 1
-
-
-class TrainingFailedError(RuntimeError):
-    """The run cannot go on; its message says why and where the evidence lies."""
 
 
 @dataclass
@@ -70,6 +68,11 @@ def train(job: Job) -> int:
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
     check_ranks(job)
     start_processes()
+    with locked(job.folder):
+        return _train(job)
+
+
+def _train(job: Job) -> int:
     checkpoint, notes = prepare_folder(job)
     tracker = Tracker()
     session = Session(job, tracker, checkpoint)
@@ -181,7 +184,7 @@ class Session:
         before = dict(self.progress.seconds)
         batch, timing = self._collect(update)
         with self._timed(m.TIME_CREDIT):
-            rows, credit = self._credit(batch)
+            rows, credit = assign(self.job, batch)
         with self._timed(m.TIME_LEARNER):
             result = self.learner.update(TrainBatch.build(batch, rows, credit), number(self.settings.seed, "shuffle", update))
         self.progress.update = update
@@ -241,16 +244,6 @@ class Session:
             order = derive(self.settings.seed, "task order", epoch).permutation(size)
             chosen.append(self.tasks[int(order[index])])
         return chosen
-
-    def _credit(self, batch: RolloutBatch) -> tuple[Rows, Credit]:
-        """Rows and credit of a batch: shaping first, then the method, then the auxiliary losses that were added."""
-        rows = Rows.from_batch(batch)
-        shaped = rows.with_rewards(self.job.shaping(rows)) if self.job.shaping is not None else rows
-        credit: Credit = self.job.method(shaped)
-        for auxiliary in self.job.aux:
-            loss, diagnostics = auxiliary(shaped)
-            credit = replace(credit, auxiliary=(*credit.auxiliary, loss), diagnostics={**credit.diagnostics, **diagnostics})
-        return shaped, credit
 
     def _count_skipped(self, reason: str | None, batch: RolloutBatch, credit: Credit, update: int) -> None:
         if reason is None:

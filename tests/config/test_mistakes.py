@@ -23,7 +23,7 @@ UNKNOWN_COMPONENTS = {
     "match=state_onli": f"unknown match 'state_onli', did you mean 'state_only'?; available: {MATCHES}",
     "method=grpo aux=[pear]": "unknown aux 'pear', did you mean 'pair'?; available: pair",
     "method=grpo aux=[pair] match@aux.pair.match=nope": f"unknown match 'nope'; available: {MATCHES}",
-    "experiment=nope": "unknown experiment 'nope'; available: none",
+    "experiment=nope": "unknown experiment 'nope'; available: quick",
     "preset=nope": "unknown preset 'nope'; available: tiny_alfworld",
     "tuning@method=nope": "unknown tuning 'nope'; available: graphgpo_alfworld, mcgpo_alfworld",
 }
@@ -73,7 +73,7 @@ AXES_AND_GROUPS = {
     "or leave it out for the default of the method",
     "~match": f"method=mcgpo needs match; choose one of: {MATCHES}",
     "method=null": f"method cannot be null; choose one of: {METHODS}",
-    "shaping=null": "shaping cannot be null; leave it out, or write ~shaping, to have none",
+    "shaping=null": "shaping cannot be null; write ~shaping to have none",
     "aux=null": "aux cannot be null; write aux=[] for no auxiliary loss",
     "aux=[pair]": "method=mcgpo already contains aux=pair; configure it under method.pair",
     "rollout.group_size=1": "method=mcgpo compares siblings and needs rollout.group_size >= 2, got 1: "
@@ -155,7 +155,7 @@ def test_a_list_of_files_and_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_conf(monkeypatch, tmp_path, experiment__mine="seed: 3", experiment__yours="seed: 4")
-    assert mistake("experiment=min", capsys) == "unknown experiment 'min'; available: mine, yours"
+    assert mistake("experiment=min", capsys) == "unknown experiment 'min'; available: mine, quick, yours"
 
 
 def test_a_string_adds_one_auxiliary_loss() -> None:
