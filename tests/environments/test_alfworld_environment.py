@@ -275,14 +275,6 @@ def test_construction_reads_and_generates_nothing() -> None:
         ({"seed": -1}, r"env\.seed must lie in \[0, 2\^31\), not -1"),
     ],
 )
-def test_places_without_a_wanted_game_are_named_with_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
-    with pytest.raises(ValueError, match=r"^env\.games: no game of .*; run alfworld-download, or set \$ALFWORLD_DATA"):
-        ALFWorld(games="auto").train_tasks()
-    with pytest.raises(ValueError, match=rf"^env\.eval_games: no game of .* found in {re.escape(str(tmp_path))}$"):
-        ALFWorld(eval_games=str(tmp_path)).panel(4, 0)
-
-
 def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ALFWorld(**options)
@@ -332,3 +324,11 @@ def test_generated_training_with_real_evaluation() -> None:
 def test_rooms_of_lists_where_a_family_occurs() -> None:
     assert rooms_of(LOOK) == ("living_room", "bedroom")
     assert rooms_of(PICK) == ("kitchen", "living_room", "bedroom", "bathroom")
+
+
+def test_places_without_a_wanted_game_are_named_with_their_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"^env\.games: no game of .*; run alfworld-download, or set \$ALFWORLD_DATA"):
+        ALFWorld(games="auto").train_tasks()
+    with pytest.raises(ValueError, match=rf"^env\.eval_games: no game of .* found in {re.escape(str(tmp_path))}$"):
+        ALFWorld(eval_games=str(tmp_path)).panel(4, 0)
