@@ -98,6 +98,8 @@ class ConsoleListener(Listener):
         if self._bars is not None:
             self._bars.stop()
         if self._mode == "quiet":
+            if summary.status == "failed" and summary.message:
+                self._say(clean(summary.message), always=True)
             return
         total = summary.metrics.get(names.TIME_TOTAL, self._clock() - self._began)
         spent = {phase: summary.metrics.get(key, self._spent[phase]) for phase, key in _PHASES.items()}

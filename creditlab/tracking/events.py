@@ -9,6 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from creditlab.tracking.writing import WriteError
+
 Metrics = Mapping[str, float]
 
 
@@ -48,7 +50,7 @@ class Summary:
 class Listener:
     """Base of all listeners: every method does nothing unless overridden.
 
-    A listener that raises is reported once and hears nothing more; it never stops the training.
+    A listener that raises is reported once and hears nothing more; it never stops the training, unless with a WriteError.
     """
 
     def on_start(self, run: Run) -> Iterable[str] | None:
@@ -139,6 +141,9 @@ class Tracker:
         for listener in tuple(self.listeners):
             try:
                 call(listener)
+            except WriteError:
+                if not self._finished:
+                    raise
             except Exception as error:  # whatever a listener does, the training goes on
                 self.listeners.remove(listener)
                 failures.append(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from creditlab.tracking.events import Listener, Metrics, Run, Summary
+from creditlab.tracking.writing import writing
 
 STEP = "step"
 """Key of the step in every line."""
@@ -28,9 +29,12 @@ class JsonlListener(Listener):
         self._line: dict[str, float | int | None] = {}
 
     def on_start(self, run: Run) -> None:
+        self._folder, path = run.folder, run.folder / "metrics.jsonl"
+        with writing(path):
+            self._open(run, path)
+
+    def _open(self, run: Run, path: Path) -> None:
         run.folder.mkdir(parents=True, exist_ok=True)
-        self._folder = run.folder
-        path = run.folder / "metrics.jsonl"
         truncate(path, -1 if run.resumed is None else run.resumed)
         if run.resumed is None:
             (run.folder / "events.jsonl").unlink(missing_ok=True)
@@ -51,7 +55,8 @@ class JsonlListener(Listener):
     def on_event(self, kind: str, message: str) -> None:
         if self._file is None:  # the run folder is not known yet
             return
-        with (self._folder / "events.jsonl").open("a", encoding="utf-8") as file:
+        path = self._folder / "events.jsonl"
+        with writing(path), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"kind": kind, "message": message}) + "\n")
 
     def on_finish(self, summary: Summary) -> None:
@@ -71,11 +76,12 @@ class JsonlListener(Listener):
             self._offset = self._file.seek(0, os.SEEK_END)
             self._line = {STEP: step}
         self._line.update(_plain(metrics))
-        self._file.seek(self._offset)
-        self._file.write(_encode(self._line))
-        self._file.truncate()
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with writing(self._folder / "metrics.jsonl"):
+            self._file.seek(self._offset)
+            self._file.write(_encode(self._line))
+            self._file.truncate()
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 def read(path: Path) -> list[dict[str, float]]:

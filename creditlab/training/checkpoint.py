@@ -44,11 +44,11 @@ class CheckpointStore:
         work = self.folder / f".writing-{update:06d}"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        write(work)
-        files = {str(p.relative_to(work)): _sha256(p) for p in sorted(work.rglob("*")) if p.is_file()}
-        record = {"format": FORMAT, "update": update, "files": files, **state}
-        (work / STATE_FILE).write_text(json.dumps(record, indent=1))
-        _sync_tree(work)
+        try:
+            _fill(work, update, state, write)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
         old = self.folder / f".replaced-{update:06d}"
         if target.exists():
             target.rename(old)
@@ -87,6 +87,15 @@ class CheckpointStore:
         for update in self.updates():
             if update not in kept:
                 shutil.rmtree(self.path(update), ignore_errors=True)
+
+
+def _fill(work: Path, update: int, state: dict[str, Any], write: Callable[[Path], None]) -> None:
+    """Writes everything of a checkpoint, the hashes last, and flushes it to disk."""
+    write(work)
+    files = {str(p.relative_to(work)): _sha256(p) for p in sorted(work.rglob("*")) if p.is_file()}
+    record = {"format": FORMAT, "update": update, "files": files, **state}
+    (work / STATE_FILE).write_text(json.dumps(record, indent=1))
+    _sync_tree(work)
 
 
 def _read(path: Path) -> dict[str, Any]:

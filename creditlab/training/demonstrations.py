@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from creditlab import __version__
 from creditlab.environments.protocol import Environment, Task
+from creditlab.options import ConfigError
 from creditlab.policy.policy import encode_prompts, encode_target
 from creditlab.policy.prompts import Context
 from creditlab.policy.settings import PromptSettings
@@ -102,7 +103,20 @@ class WarmStartCache:
     @property
     def found(self) -> bool:
         """Whether a whole warm start lies there; folders are moved into place only when complete."""
-        return (self.path / "model.safetensors").is_file() and (self.path / "warm_start.json").is_file()
+        try:
+            return (self.path / "model.safetensors").is_file() and (self.path / "warm_start.json").is_file()
+        except PermissionError:  # `check_writable` will tell of it
+            return False
+
+    def check_writable(self) -> None:
+        """Makes the cache's folder; raises ConfigError where nothing can be written there."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=self.root).close()
+        except OSError as error:
+            raise ConfigError(
+                f"warm_start.cache: cannot write {self.root}: {error.strerror}; set warm_start.cache to another folder"
+            ) from None
 
     def facts(self) -> dict[str, Any]:
         """What was noted when the warm start was made."""

@@ -65,6 +65,8 @@ def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
     _check_folder(job, store, checkpoint)
     if settings.resume and not settings.overwrite and checkpoint is None and _trained(folder):
         notes.append("the run had no checkpoint yet; it starts from the beginning")
+    if checkpoint and not (folder / "manifest.json").exists():
+        notes.append("manifest.json is missing; cannot check that the games are the same")
     wait_for_all()  # every rank has looked before the first one changes anything
     if rank() == 0:
         try:
@@ -99,6 +101,20 @@ def _check_folder(job: Job, store: CheckpointStore, checkpoint: Checkpoint | Non
 def _trained(folder: Path) -> bool:
     """Whether a run folder holds an update or a checkpoint."""
     return any((folder / "checkpoints").glob("update-*")) or any(r[STEP] > 0 for r in read(folder / "metrics.jsonl"))
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Ends what is within at once on a termination signal, as Ctrl-C does: raises KeyboardInterrupt."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from creditlab.config import Job
 from creditlab.credit.conventions import PRESETS, preset
 from creditlab.environments.protocol import Panel
 from creditlab.registry import ConfigError, part_names, registry
+from creditlab.tracking.writing import writing
 
 PACKAGES = ("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld")
 
@@ -48,8 +49,22 @@ def made_with(facts: Mapping[str, Any]) -> dict[str, Any]:
 def write_json(path: Path, facts: Mapping[str, Any]) -> None:
     """Writes plain data, whole or not at all."""
     work = path.with_name(f".{path.name}.tmp")
-    work.write_text(json.dumps(facts, indent=2))
-    work.replace(path)
+    with writing(path):
+        work.write_text(json.dumps(facts, indent=2))
+        work.replace(path)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of an earlier sitting; raises ConfigError where the file is damaged."""
+    try:
+        facts = json.loads(path.read_text())
+    except (OSError, ValueError):
+        facts = None
+    if not isinstance(facts, dict) or not all(isinstance(facts.get(k), dict) for k in ("panel", "environment", "warm_start")):
+        raise ConfigError(
+            f"{path} is damaged: put back a copy of it, or remove it to resume without a check that the games are the same"
+        )
+    return facts
 
 
 def check_start(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,13 +28,14 @@ from creditlab.rollouts import Group, RolloutBatch
 from creditlab.rollouts.store import RolloutStore
 from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
+from creditlab.tracking.writing import WriteError, writing
 from creditlab.training.assign import assign
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
 from creditlab.training.failure import TrainingFailedError
-from creditlab.training.folder import check_ranks, interruption, locked, prepare_folder
-from creditlab.training.manifest import check_same, check_start, made_with, manifest, write_json
+from creditlab.training.folder import check_ranks, interruption, locked, prepare_folder, terminable
+from creditlab.training.manifest import check_same, check_start, made_with, manifest, read_manifest, write_json
 from creditlab.training.seeds import derive, number
 from creditlab.training.start import needs_reference, warm_start
 
@@ -59,8 +59,9 @@ class Progress:
 
     @property
     def best(self) -> int | None:
-        """The evaluated update with the highest held-out success, the earliest of equals."""
-        return int(max(self.evaluations, key=lambda e: (e[1], -e[0]))[0]) if self.evaluations else None
+        """The update with the highest held-out success, the earliest of equals; the warm start, update 0, does not count."""
+        trained = [e for e in self.evaluations if e[0] > 0]
+        return int(max(trained, key=lambda e: (e[1], -e[0]))[0]) if trained else None
 
 
 def train(job: Job) -> int:
@@ -68,8 +69,11 @@ def train(job: Job) -> int:
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
     check_ranks(job)
     start_processes()
-    with locked(job.folder):
-        return _train(job)
+    with terminable(), locked(job.folder):
+        try:
+            return _train(job)
+        except WriteError:  # while preparing; the tracker has told of it
+            return EXIT_FAILED
 
 
 def _train(job: Job) -> int:
@@ -94,6 +98,8 @@ class Session:
         self.saved = checkpoint.update if checkpoint else None
         """Update of the newest checkpoint."""
         self.progress = Progress(**checkpoint.state["progress"]) if checkpoint else Progress()
+        self.told: set[str] = set()
+        """Keys of which a warning was given."""
         self.started = time.perf_counter()
 
     def prepare(self, notes: Sequence[str] = ()) -> None:
@@ -140,7 +146,8 @@ class Session:
                     self._save()
                     return self._finish("interrupted", "interrupted; continue with the same command and resume=true")
                 self._update()
-        except TrainingFailedError as error:
+            self._save()
+        except (TrainingFailedError, WriteError) as error:
             return self._finish("failed", str(error))
         return self._finish("finished", "")
 
@@ -149,7 +156,7 @@ class Session:
         facts = manifest(self.job, self.panel, self.job.env.describe(), {})
         path = self.folder / "manifest.json"
         if self.checkpoint and path.exists():
-            earlier = json.loads(path.read_text())
+            earlier = read_manifest(path)
             check_same(earlier, facts)
             facts["warm_start"] = earlier["warm_start"]
             facts["sittings"] = [*earlier.get("sittings", []), made_with(earlier)]
@@ -200,11 +207,23 @@ class Session:
         metrics |= {k: v - before.get(k, 0.0) for k, v in self.progress.seconds.items() if v != before.get(k)}
         metrics[m.TIME_STEP] = time.perf_counter() - started
         self.tracker.update(update, metrics)
+        self._warn_of_cuts(metrics)
         evaluation, checkpoint = self.settings.evaluation.every, self.settings.checkpoint.every
         if (evaluation and update % evaluation == 0) or update == self.settings.training.updates:
             self._evaluate()
         if checkpoint and (update % checkpoint == 0 or self.progress.best == update):
             self._save()
+
+    def _warn_of_cuts(self, metrics: Mapping[str, float]) -> None:
+        """Tells, once each, that every prompt or every response of an update was too long."""
+        decisions = metrics["episode/decisions"]
+        cut = {"prompt": metrics["prompt_length/cut"], "response": round(metrics[m.CUT_RATIO] * decisions)}
+        for part, count in cut.items():
+            key = f"prompt.max_{part}_tokens"
+            if decisions and count >= decisions and key not in self.told:
+                self.told.add(key)
+                limit = getattr(self.job.prompt, f"max_{part}_tokens")
+                self.tracker.event("warning", f"every {part} of the update was cut to {key}={limit}; raise it")
 
     def _collect(self, update: int) -> tuple[RolloutBatch, Timing]:
         timing, rollout = Timing(), self.settings.rollout
@@ -253,7 +272,7 @@ class Session:
         self.progress.skipped_in_a_row += 1
         self.tracker.event("skipped_update", f"update {update} was abandoned: {reason}")
         if self.progress.skipped_in_a_row >= self.settings.training.max_skipped:
-            path = self.store.save(batch, advantages=credit.advantages)
+            path = self._save_rollouts(batch, credit)
             raise TrainingFailedError(
                 f"{self.progress.skipped_in_a_row} updates in a row were abandoned, the last because {reason}; "
                 f"its batch is saved in {path}"
@@ -263,7 +282,11 @@ class Session:
         every = self.settings.checkpoint.rollouts_every
         if every and update % every == 0:
             with self._timed("timing_s/store"):
-                self.store.save(batch, advantages=credit.advantages)
+                self._save_rollouts(batch, credit)
+
+    def _save_rollouts(self, batch: RolloutBatch, credit: Credit) -> Path:
+        with writing(self.store.path(batch.update)):
+            return self.store.save(batch, advantages=credit.advantages)
 
     def _evaluate(self) -> None:
         update, evaluation = self.progress.update, self.settings.evaluation
@@ -290,7 +313,7 @@ class Session:
         update = self.progress.update
         if update == self.saved:
             return
-        with self._timed("timing_s/save_checkpoint"):
+        with self._timed("timing_s/save_checkpoint"), writing(self.checkpoints.path(update)):
             if rank() == 0:
                 state = {"progress": asdict(self.progress)}
                 write = functools.partial(save_state, self.learner, self.tokenizer)
@@ -300,17 +323,16 @@ class Session:
         self.saved = update
 
     def _finish(self, status: Literal["finished", "interrupted", "failed"], message: str) -> int:
-        if status == "finished":
-            self._save()
         seconds = {**self.progress.seconds, m.TIME_TOTAL: time.perf_counter() - self.started}
         paths = {
             "checkpoints": self.checkpoints.folder,
             "rollouts": self.store.folder,
             "manifest": self.folder / "manifest.json",
         }
-        curve = self._draw()
-        if curve:
-            paths["curve"] = curve
+        paths = {label: path for label, path in paths.items() if path.exists()}
+        with suppress(OSError, ValueError):  # on a full disk neither the figure nor all it would show may be there
+            if curve := self._draw():
+                paths["curve"] = curve
         self.tracker.finish(Summary(status, metrics=seconds, paths=paths, message=message))
         return {"finished": 0, "interrupted": EXIT_INTERRUPTED, "failed": EXIT_FAILED}[status]
 

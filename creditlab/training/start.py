@@ -13,6 +13,7 @@ import numpy as np
 from creditlab.config import Job, credit_parts
 from creditlab.learner.distributed import rank, wait_for_all
 from creditlab.policy.warm_start import imitate
+from creditlab.tracking.writing import writing
 from creditlab.training.demonstrations import WarmStartCache, cache_key, demonstrate, encode
 from creditlab.training.seeds import derive, number
 
@@ -40,6 +41,7 @@ def warm_start(job: Job, report: Report) -> tuple[Path, dict[str, Any]]:
 
 def _make(job: Job, cache: WarmStartCache, report: Report) -> None:
     settings, env = job.settings.warm_start, job.env
+    cache.check_writable()  # an imitation that cannot be kept would be lost
     seed = number(settings.seed, "initial weights") % 2**32
     model, tokenizer = job.model.build(env.vocabulary(), env.phrases, seed)
     facts: dict[str, Any] = {"parameters": sum(p.numel() for p in model.parameters()), "vocabulary": len(tokenizer)}
@@ -60,4 +62,5 @@ def _make(job: Job, cache: WarmStartCache, report: Report) -> None:
             "loss_first": round(float(np.mean(losses[:20])), 4),
             "loss_last": round(float(np.mean(losses[-20:])), 4),
         }
-    cache.store(model, tokenizer, facts)
+    with writing(cache.path):
+        cache.store(model, tokenizer, facts)

@@ -1,0 +1,26 @@
+"""What must be on disk before a run goes on: a failure to write it ends the run with one clear message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+
+class WriteError(RuntimeError):
+    """A file of a run cannot be written."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns what goes wrong while `path` is written into a WriteError that names it, the reason and how to continue."""
+    try:
+        yield
+    except Exception as error:
+        # the library of tokenizers reports a full disk as a bare Exception
+        if not isinstance(error, (OSError, SafetensorError)) and type(error) is not Exception:
+            raise
+        reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())
+        raise WriteError(f"cannot write {path}: {reason}; free space and continue with resume=true") from error
