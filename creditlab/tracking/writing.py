@@ -14,8 +14,8 @@ class WriteError(RuntimeError):
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turns what goes wrong while `path` is written into a WriteError that names it, the reason and how to continue."""
+def writing(path: Path, then: str = "continue with resume=true") -> Iterator[None]:
+    """Turns what goes wrong while `path` is written into a WriteError that names it, the reason and what to do `then`."""
     try:
         yield
     except Exception as error:
@@ -23,4 +23,4 @@ def writing(path: Path) -> Iterator[None]:
         if not isinstance(error, (OSError, SafetensorError)) and type(error) is not Exception:
             raise
         reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())
-        raise WriteError(f"cannot write {path}: {reason}; free space and continue with resume=true") from error
+        raise WriteError(f"cannot write {path}: {reason}; free space and {then}") from error

@@ -62,5 +62,5 @@ def _make(job: Job, cache: WarmStartCache, report: Report) -> None:
             "loss_first": round(float(np.mean(losses[:20])), 4),
             "loss_last": round(float(np.mean(losses[-20:])), 4),
         }
-    with writing(cache.path):
+    with writing(cache.path, "start the run again"):
         cache.store(model, tokenizer, facts)

@@ -125,6 +125,7 @@ def test_a_full_disk_while_the_warm_start_is_written(
     assert train(quick_job(tmp_path, *NO_START)) == 1
     assert [e.status for e in endings] == ["failed"]
     assert endings[0].message.startswith(f"cannot write {tmp_path}/cache/")
+    assert endings[0].message.endswith(": No space left on device; free space and start the run again")
     assert list((tmp_path / "cache").iterdir()) == []
 
 
