@@ -34,7 +34,7 @@ def _call(component: Any, rows: Rows, update: int, check: Callable[[Any], T]) ->
         return check(component(rows))
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        name = f"{type(component).axis}={type(component).name}"
+        name = f"{getattr(component, 'axis', 'component')}={getattr(component, 'name', type(component).__name__)}"
         raise TrainingFailedError(f"{name} failed in update {update}: {kind}{error}") from error
 
 
