@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -31,29 +31,32 @@ def check_ranks(job: Job) -> None:
 def locked(folder: Path) -> Iterator[None]:
     """Keeps other processes out of a run folder; the lock ends with the process, however it ends.
 
-    Raises ConfigError naming the process that is at work there.
+    Raises ConfigError when another process is at work there. A folder in which nothing was written does not stay behind.
     """
     if rank() != 0:
         yield
         return
-    path = folder.with_name(f".{folder.name}.lock")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+")
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
-    with file:
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            file.seek(0)
-            raise ConfigError(
-                f"{folder} is in use by process {file.read().strip()}; wait for it, or give this run another name="
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+            raise ConfigError(f"{folder} is in use by another process; wait for it, or give this run another name=") from None
         yield
+    finally:
+        os.close(handle)
+        with suppress(OSError):  # it holds something, as it should
+            folder.rmdir()
+
+
+def check_present(job: Job) -> None:
+    """Refuses to resume what is not there, before anything is made."""
+    if job.settings.resume is True and not job.settings.overwrite and not _trained(job.folder):
+        raise ConfigError(f"resume=true: there is no run in {job.folder}; start it with resume=false or resume=auto")
 
 
 def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
@@ -70,14 +73,23 @@ def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
     wait_for_all()  # every rank has looked before the first one changes anything
     if rank() == 0:
         try:
-            if folder.exists() and settings.overwrite:
-                shutil.rmtree(folder)
             folder.mkdir(parents=True, exist_ok=True)
+            if settings.overwrite:
+                _empty(folder)
         except OSError as error:
             raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
         store.discard_after(checkpoint.update if checkpoint else -1)
     wait_for_all()
     return checkpoint, notes
+
+
+def _empty(folder: Path) -> None:
+    """Removes what a folder holds, but not the folder, which carries the lock."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _check_folder(job: Job, store: CheckpointStore, checkpoint: Checkpoint | None) -> None:
@@ -89,8 +101,6 @@ def _check_folder(job: Job, store: CheckpointStore, checkpoint: Checkpoint | Non
         return
     if resume and checkpoint is None and store.updates():
         raise ConfigError(f"no checkpoint in {store.folder} can be read; start the run again with overwrite=true")
-    if resume is True and not _trained(job.folder):
-        raise ConfigError(f"resume=true: there is no run in {job.folder}; start it with resume=false or resume=auto")
     if not resume and _trained(job.folder):
         raise ConfigError(
             f"{job.folder} already holds this run: continue it with resume=true, replace it with overwrite=true, "

@@ -34,7 +34,7 @@ from creditlab.training.checkpoint import Checkpoint, CheckpointStore
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
 from creditlab.training.failure import TrainingFailedError
-from creditlab.training.folder import check_ranks, interruption, locked, prepare_folder, terminable
+from creditlab.training.folder import check_present, check_ranks, interruption, locked, prepare_folder, terminable
 from creditlab.training.manifest import check_same, check_start, made_with, manifest, read_manifest, write_json
 from creditlab.training.seeds import derive, number
 from creditlab.training.start import needs_reference, warm_start
@@ -68,6 +68,7 @@ def train(job: Job) -> int:
     """Runs or resumes a training run; returns the process's exit code."""
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
     check_ranks(job)
+    check_present(job)
     start_processes()
     with terminable(), locked(job.folder):
         try:

@@ -65,7 +65,7 @@ def undisturbed(root: Path) -> Path:
 
 
 def test_a_run_says_where_everything_lies_and_nothing_on_stderr(root: Path) -> None:
-    done = finish(root, "short", "training.updates=1")
+    done = finish(root, "short", "training.updates=1", "checkpoint.rollouts_every=1")
     assert done.returncode == 0
     assert done.stderr == ""
     path = folder(root, "short")

@@ -30,12 +30,13 @@ def test_a_folder_in_use_is_refused_and_free_again_after_a_kill(tmp_path: Path) 
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(ConfigError, match=f"a-run is in use by process {other.pid}; wait for it"), locked(folder):
+        with pytest.raises(ConfigError, match="a-run is in use by another process; wait for it"), locked(folder):
             pass
         os.kill(other.pid, signal.SIGKILL)
         other.wait(timeout=30)
         with locked(folder):
-            assert not folder.exists()  # the lock lies beside the folder, which may be replaced
+            assert list(folder.parent.iterdir()) == [folder]  # nothing else lies about
+        assert not folder.exists()  # nothing was written, so nothing stays
     finally:
         other.kill()
         other.wait(timeout=30)
