@@ -7,7 +7,6 @@ row-by-row transcription of the same formulas, timed in the same run.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import plain_credit
 from rich.console import Console
 from rich.table import Table
+from timing import best
 
 from creditlab.hookspecs import Method, Rows
 from creditlab.registry import registry
@@ -42,20 +42,10 @@ def main() -> None:
         plain = plain_credit.plain_rows(rows)
         for name, transcription in PLAIN.items():
             method: Method = registry().create("method", name)
-            ours = best(lambda method=method, rows=rows: method(rows), repeats)
-            theirs = best(lambda f=transcription, plain=plain: f(plain), 1 if number > 10_000 else 2)
+            ours = 1000 * best(lambda method=method, rows=rows: method(rows), repeats)
+            theirs = 1000 * best(lambda f=transcription, plain=plain: f(plain), 1 if number > 10_000 else 2)
             table.add_row(name, f"{number:,}", f"{ours:.2f}", f"{theirs:.1f}", f"{theirs / ours:.0f}×")
     Console().print(table)
-
-
-def best(call: Callable[[], Any], repeats: int) -> float:
-    """Shortest of several calls, in milliseconds: what the machine can do when left alone."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return 1000 * min(times)
 
 
 def walks(groups: int, slots: int, turns: int, rooms: int = 30) -> tuple[Group, ...]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,7 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
+from timing import best
 from transformers import GenerationConfig
 
 from creditlab.environments.alfworld.engine import Engine
@@ -67,16 +67,6 @@ def main() -> None:
         rates = (f"{part.count / seconds:,.0f}" for seconds in (ours, plain))
         table.add_row(part.name, part.unit, *rates, f"{plain / ours:.2f}×")
     Console().print(table)
-
-
-def best(call: Callable[[], Any], repeats: int) -> float:
-    """Shortest of several calls, in seconds: what the machine can do when left alone."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def environment() -> Part:
