@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from corridor import Corridor, quick_job
+from past_runs import events, records, store_of, watch_endings, without_figures
 from safetensors import SafetensorError
 
 from creditlab.cli import run_hydra
@@ -23,7 +24,6 @@ from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import JsonlListener
 from creditlab.training import session as session_module
 from creditlab.training.session import Progress, Session, train
-from runs import events, records, store_of, watch_endings, without_figures
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 NO_START = ("training.updates=2", "warm_start.steps=0")

@@ -12,12 +12,7 @@ from typing import Any
 
 import pytest
 from corridor import Corridor, CrashError, quick_job
-
-from creditlab.config import Job
-from creditlab.registry import ConfigError
-from creditlab.tracking import Summary
-from creditlab.training.session import train
-from runs import (
+from past_runs import (
     events,
     model_bytes,
     records,
@@ -26,6 +21,11 @@ from runs import (
     watch_endings,
     without_figures,
 )
+
+from creditlab.config import Job
+from creditlab.registry import ConfigError
+from creditlab.tracking import Summary
+from creditlab.training.session import train
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,15 @@ import numpy as np
 import pytest
 import torch
 from corridor import Corridor, quick_job
+from past_runs import (
+    events,
+    model_bytes,
+    records,
+    run_of_four_updates,
+    store_of,
+    watch_endings,
+    without_figures,
+)
 from transformers import AutoModelForCausalLM
 
 from creditlab.config import Job
@@ -29,15 +38,6 @@ from creditlab.tracking.jsonl import read
 from creditlab.training import session as session_module
 from creditlab.training.evaluation import evaluate
 from creditlab.training.session import Session, train
-from runs import (
-    events,
-    model_bytes,
-    records,
-    run_of_four_updates,
-    store_of,
-    watch_endings,
-    without_figures,
-)
 
 
 @pytest.fixture(autouse=True)
