@@ -139,6 +139,8 @@ class Session:
 
         Anything in `stop` ends the run after the update in progress.
         """
+        if self.progress.update >= self.settings.training.updates and self.checkpoint:
+            return self._finish("finished", "it was finished already; overwrite=true runs it again")
         try:
             if not self.progress.evaluations:
                 self._evaluate()

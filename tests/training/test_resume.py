@@ -188,3 +188,15 @@ def test_a_second_interruption_ends_the_run_at_once(tmp_path: Path, endings: lis
 def test_an_interruption_in_the_last_update_finishes_the_run(tmp_path: Path) -> None:
     job = quick_job(tmp_path, "training.updates=1", env=signalling(lambda episode: episode == 12))
     assert train(job) == 0
+
+
+def test_a_finished_run_says_so_and_stays_as_it_is(tmp_path: Path, endings: list[Summary]) -> None:
+    job = quick_job(tmp_path, "training.updates=1")
+    assert train(job) == 0
+    before, weights = records(job), model_bytes(job, 1)
+    assert train(resumed(job, 1, resume="auto")) == 0
+    assert (endings[-1].status, endings[-1].message) == (
+        "finished",
+        "it was finished already; overwrite=true runs it again",
+    )
+    assert (records(job), model_bytes(job, 1)) == (before, weights)
