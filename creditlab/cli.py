@@ -15,11 +15,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from creditlab.config import Job, compose_config, config_dir, install_config, resolve
 from creditlab.mistakes import check_overrides, explain
-from creditlab.options import ConfigError
+from creditlab.options import EXIT_INTERRUPTED, EXIT_MISTAKE, ConfigError
 from creditlab.registry import registry
 
-EXIT_MISTAKE = 2
-EXIT_INTERRUPTED = 130
 TRACEBACK = "CREDITLAB_TRACEBACK"
 """Environment variable: with 1, a mistake shows where in the code it was noticed."""
 _MISTAKES = (HydraException, OmegaConfBaseException, ValueError)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from creditlab.learner.distributed import gather, largest, rank, world_size
+from creditlab.learner.distributed import gather, largest, rank
 
 Rows = NDArray[np.int64]
 
@@ -86,19 +86,16 @@ def _shuffled(keys: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
 
 def _assign(order: NDArray[np.int64], sizes: NDArray[np.int64], steps: int | None, mini_batch: int) -> _Assignment:
     """Cuts the units of all ranks, in shuffled order, into steps of like numbers of rows."""
-    all_order, all_sizes = np.concatenate(gather(order)), np.concatenate(gather(sizes))
+    orders = gather(order)
+    all_order, all_sizes = np.concatenate(orders), np.concatenate(gather(sizes))
     rows = int(all_sizes.sum())
     count = max(1, min(steps or round(rows / mini_batch), max(1, len(all_sizes))))
     position = np.argsort(all_order, kind="stable")
     middle = np.cumsum(all_sizes[position]) - all_sizes[position] / 2
     step_of = np.empty(len(position), np.int64)
     step_of[position] = np.minimum((middle * count / max(rows, 1)).astype(np.int64), count - 1)
-    start = sum(len(part) for part in gather(order)[: _own_rank()])
+    start = sum(len(part) for part in orders[: rank()])
     return _Assignment(step_of[start : start + len(order)], count)
-
-
-def _own_rank() -> int:
-    return rank() if world_size() > 1 else 0
 
 
 def _cut(units: list[Rows], lengths: NDArray[np.int64], micro_batch: int) -> tuple[Rows, ...]:

@@ -20,6 +20,7 @@ from creditlab.learner.distributed import largest, merge, rank, start_processes,
 from creditlab.learner.learner import Learner
 from creditlab.learner.sequences import TrainBatch
 from creditlab.learner.state import load_optimizer, save_state
+from creditlab.options import EXIT_INTERRUPTED
 from creditlab.policy.loading import load_model
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
@@ -39,7 +40,6 @@ from creditlab.training.manifest import check_same, check_start, made_with, mani
 from creditlab.training.seeds import derive, number
 from creditlab.training.start import needs_reference, warm_start
 
-EXIT_INTERRUPTED = 130
 EXIT_FAILED = 1
 
 
@@ -260,12 +260,9 @@ class Session:
     def _tasks_of(self, update: int) -> list[Task]:
         """The update's tasks: consecutive stretches of one shuffled order per pass over the training tasks."""
         count, size = self.settings.rollout.groups, len(self.tasks)
-        chosen = []
-        for position in range((update - 1) * count, update * count):
-            epoch, index = divmod(position, size)
-            order = derive(self.settings.seed, "task order", epoch).permutation(size)
-            chosen.append(self.tasks[int(order[index])])
-        return chosen
+        places = [divmod(position, size) for position in range((update - 1) * count, update * count)]
+        orders = {n: derive(self.settings.seed, "task order", n).permutation(size) for n in {n for n, _ in places}}
+        return [self.tasks[int(orders[n][index])] for n, index in places]
 
     def _count_skipped(self, reason: str | None, batch: RolloutBatch, credit: Credit, update: int) -> None:
         if reason is None:
