@@ -1,22 +1,26 @@
 # make run    the main job on the embedded defaults      make test   the tests
 # make lint   ruff and mypy                              make bench  speed as ratios against references
-# Each sets up .venv by itself, and again when pyproject.toml or constraints.txt change.
+# make learn  the main job's learning curve              make parity the fast engine against the real one
+# make crash  a run that is killed again and again
+# Each sets up .venv by itself, and again when pyproject.toml or constraints.txt change; what plays against the real ALFWorld
+# packages compiles them first (about two minutes, once; needs g++, make and cmake).
 
 PYTHON ?= python3
 VENV ?= .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+FULL := $(VENV)/.full
 ARGS ?=
 
 # One thread per process: two OpenMP pools that compete for the same cores are several times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test lint bench learn clean
+.PHONY: run test lint bench learn parity crash clean
 
 run: $(READY)
 	$(PY) -m creditlab resume=auto $(ARGS)
 
-test: $(READY)
+test: $(FULL)
 	$(PY) -m pytest $(ARGS)
 
 lint: $(READY)
@@ -24,7 +28,7 @@ lint: $(READY)
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-bench: $(READY)
+bench: $(FULL)
 	$(PY) benchmarks/credit.py
 	$(PY) benchmarks/rollout.py
 
@@ -32,12 +36,24 @@ bench: $(READY)
 learn: $(READY)
 	$(PY) benchmarks/learning.py $(ARGS)
 
+# Fast and real engine, step by step, on many games of all families.
+parity: $(FULL)
+	$(PY) tests/environments/parity.py $(ARGS)
+
+# A run of twelve updates that is killed at random moments ends as the undisturbed one does.
+crash: $(READY)
+	$(PY) tests/crash/campaign.py $(ARGS)
+
 # torch goes first, so that the constrained build is there before anything else asks for it
 $(READY): pyproject.toml constraints.txt
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --constraint constraints.txt torch
 	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
+
+$(FULL): $(READY)
+	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev,alfworld]'
+	touch $(FULL)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
