@@ -63,7 +63,7 @@ def run_hydra(task: Callable[[Job], int], arguments: Sequence[str]) -> int:
         sys.argv = [argv[0], *arguments]
         hydra.main(version_base="1.3", config_path=config_dir(), config_name="config")(job)()
     except _MISTAKES as error:
-        return _complain(error, arguments)
+        return complain(error, arguments)
     except JobFailedError:
         return 1
     except KeyboardInterrupt:
@@ -82,10 +82,11 @@ def _run_job(
         check_overrides(overrides)
         return task(resolve(cfg, choices))
     except _MISTAKES as error:
-        return _complain(error, overrides, label)
+        return complain(error, overrides, label)
 
 
-def _complain(error: Exception, arguments: Sequence[str], label: str = "") -> int:
+def complain(error: Exception, arguments: Sequence[str], label: str = "") -> int:
+    """Writes a user's mistake as one line on stderr and returns its exit code; raises it under CREDITLAB_TRACEBACK=1."""
     if os.environ.get(TRACEBACK) == "1":
         raise error
     unforeseen = not isinstance(error, (ConfigError, HydraException, OmegaConfBaseException))

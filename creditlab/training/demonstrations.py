@@ -97,7 +97,7 @@ class WarmStartCache:
     def __init__(self, folder: str | None, key: dict[str, Any]) -> None:
         text = json.dumps({"format": FORMAT, "creditlab": __version__, **key}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()[:16]
-        self.root = Path(folder).expanduser() if folder else Path("~/.cache/creditlab/warm_start").expanduser()
+        self.root = cache_root(folder)
         self.path = self.root / self.hash
 
     @property
@@ -137,6 +137,11 @@ class WarmStartCache:
             work.rename(self.path)
         finally:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def cache_root(folder: str | None) -> Path:
+    """The folder of cached warm starts that `warm_start.cache` names."""
+    return Path(folder or "~/.cache/creditlab/warm_start").expanduser()
 
 
 def cache_key(model: Any, prompt: PromptSettings, settings: WarmStartSettings, env: dict[str, Any]) -> dict[str, Any]:

@@ -26,15 +26,39 @@ def evaluate(
 
     Episodes that fail count in `val/errors` alone, and `report` is told of the first one.
     """
-    mine = range(rank(), len(panel.tasks), world_size())
+    return panel_metrics(panel, [play_panel(env, policy, panel, temperature, 0, progress, report)])
+
+
+def play_panel(
+    env: Environment,
+    policy: Policy,
+    panel: Panel,
+    temperature: float,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> list[Trajectory]:
+    """One pass over this rank's share of the panel; seed 0 samples as every run does, another one with other numbers."""
     assignments = [
-        Assignment(f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id)) for i in mine
+        Assignment(f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id, *((seed,) if seed else ())))
+        for i in _share(panel)
     ]
     trajectories = play(env, policy, assignments, temperature, Timing(), progress)
     failed = [t.error for t in trajectories if t.error]
     if failed and report:
         report(f"{len(failed)} episodes of the evaluation failed, first: {failed[0]}")
-    return _panel_metrics(trajectories, [panel.tasks[i] for i in mine], panel.tasks)
+    return trajectories
+
+
+def panel_metrics(panel: Panel, passes: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
+    """Metrics over all episodes of one or more passes over the panel, of all ranks together."""
+    own = [panel.tasks[i] for i in _share(panel)]
+    return _panel_metrics([t for played in passes for t in played], own * len(passes), panel.tasks)
+
+
+def _share(panel: Panel) -> range:
+    """Positions of the panel's episodes that this rank plays."""
+    return range(rank(), len(panel.tasks), world_size())
 
 
 def _panel_metrics(trajectories: Sequence[Trajectory], own: Sequence[Task], panel: Sequence[Task]) -> dict[str, float]:

@@ -46,10 +46,10 @@ def made_with(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {key: facts.get(key) for key in ("creditlab", "revision", "python", "platform", "packages")}
 
 
-def write_json(path: Path, facts: Mapping[str, Any]) -> None:
-    """Writes plain data, whole or not at all."""
+def write_json(path: Path, facts: Mapping[str, Any], then: str = "continue with resume=true") -> None:
+    """Writes plain data, whole or not at all; `then` is what to do after a failure (`creditlab.tracking.writing`)."""
     work = path.with_name(f".{path.name}.tmp")
-    with writing(path):
+    with writing(path, then):
         work.write_text(json.dumps(facts, indent=2))
         work.replace(path)
 
