@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-GrammarName = Literal["0.4"]
+GrammarName = Literal["0.4", "0.3"]
 
 WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 NOTHING_HAPPENS = "Nothing happens."
@@ -26,7 +26,7 @@ class Command(NamedTuple):
 
 @dataclass(frozen=True)
 class Grammar:
-    """What differs between versions of ALFWorld's grammar; templates take {item} and {receptacle}."""
+    """What differs between versions of ALFWorld; templates take {item}, {receptacle} and {location}."""
 
     move: str
     """The command that places the held object."""
@@ -34,8 +34,15 @@ class Grammar:
     """Its feedback."""
     arrived: str
     """How the feedback of `go to` begins."""
-    help: str
-    """What `help` prints."""
+    cleans: frozenset[str]
+    """Types of the receptacles at which an object can be cleaned."""
+    help: str | None = None
+    """What `help` prints; none where there is no such command."""
+
+    @property
+    def names_locations(self) -> bool:
+        """Whether its texts call locations by name, such as `loc 12`."""
+        return "{location}" in self.arrived
 
 
 GRAMMARS: dict[GrammarName, Grammar] = {
@@ -43,6 +50,7 @@ GRAMMARS: dict[GrammarName, Grammar] = {
         move="move {item} to {receptacle}",
         moved="You move the {item} to the {receptacle}.",
         arrived="You arrive at {receptacle}.",
+        cleans=frozenset({"sinkbasin"}),
         help=(
             "Available commands:\n"
             "  look:                             look around your current location\n"
@@ -59,7 +67,13 @@ GRAMMARS: dict[GrammarName, Grammar] = {
             "  cool (object) with (receptacle):  cool an object using a receptacle\n"
             "  slice (object) with (object):     slice an object using a sharp object\n"
         ),
-    )
+    ),
+    "0.3": Grammar(
+        move="put {item} in/on {receptacle}",
+        moved="You put the {item} in/on the {receptacle}.",
+        arrived="You arrive at {location}.",
+        cleans=frozenset({"sinkbasin", "sink"}),
+    ),
 }
 """The known grammars by ALFWorld version."""
 

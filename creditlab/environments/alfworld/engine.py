@@ -18,7 +18,7 @@ from creditlab.environments.alfworld.commands import (
     indefinite,
     listing,
 )
-from creditlab.environments.alfworld.goal import PROCESSES
+from creditlab.environments.alfworld.goal import PROCESSES, Process
 from creditlab.environments.alfworld.problem import FLAGS, Game
 
 _PROCESSES = tuple(PROCESSES.values())
@@ -92,7 +92,7 @@ class Engine:
 
     @property
     def admissible(self) -> tuple[str, ...]:
-        """The commands that would be executed now, sorted, with look, inventory and help."""
+        """The commands that would be executed now, sorted, with look, inventory and, where the grammar has it, help."""
         if self._sorted is None:
             self._sorted = tuple(sorted(self._available()))
         return self._sorted
@@ -134,6 +134,11 @@ class Engine:
     def is_open(self, receptacle: str) -> bool:
         """Whether the inside can be reached: it is open, or needs no opening."""
         return receptacle in self._state.opened or receptacle not in self.game.openable
+
+    def happens_at(self, process: Process, receptacle: str) -> bool:
+        """Whether a held object can be cleaned, heated or cooled at a receptacle."""
+        kind = self.game.receptacle_types.get(receptacle)
+        return kind in self.grammar.cleans if process.verb == "clean" else kind == process.appliance
 
     @property
     def flags(self) -> Mapping[str, frozenset[str]]:
@@ -192,7 +197,9 @@ class Engine:
 
     def _build_commands(self) -> dict[str, Command]:
         game, state, names = self.game, self._state, self.game.names
-        commands = {"look": Command("look"), "inventory": Command("inventory"), "help": Command("help")}
+        commands = {"look": Command("look"), "inventory": Command("inventory")}
+        if self.grammar.help is not None:
+            commands["help"] = Command("help")
         commands.update(self._going)
         held = state.held
         for receptacle in self.here:
@@ -225,9 +232,8 @@ class Engine:
     def _add_processes(self, commands: dict[str, Command], held: str) -> None:
         abilities = {"clean": self.game.cleanable, "heat": self.game.heatable, "cool": self.game.coolable}
         for receptacle in self.here:
-            kind = self.game.receptacle_types.get(receptacle)
             for process in _PROCESSES:
-                if process.appliance == kind and held in abilities[process.verb]:
+                if self.happens_at(process, receptacle) and held in abilities[process.verb]:
                     text = f"{process.verb} {self.game.names[held]} with {self.game.names[receptacle]}"
                     commands[text] = Command(process.verb, held, receptacle)
 
@@ -245,7 +251,7 @@ class Engine:
             case Command("look"):
                 return self._look()
             case Command("help"):
-                return self.grammar.help
+                return self.grammar.help or NOTHING_HAPPENS
             case Command("inventory"):
                 return "You are not carrying anything." if state.held is None else f"You are carrying: a {names[state.held]}."
             case Command("examine", str(item)):
@@ -253,8 +259,10 @@ class Engine:
             case Command("examine", None, str(receptacle)):
                 return self._inside(receptacle)
             case Command("go", None, str(receptacle)):
-                self._enter(state._replace(location=self.game.receptacle_location[receptacle]))
-                return f"{self.grammar.arrived.format(receptacle=names[receptacle])} {self._inside(receptacle)}"
+                location = self.game.receptacle_location[receptacle]
+                self._enter(state._replace(location=location))
+                arrived = self.grammar.arrived.format(receptacle=names[receptacle], location=names[location])
+                return f"{arrived} {self._inside(receptacle)}"
             case Command("open", None, str(receptacle)):
                 self._enter(state._replace(opened=state.opened | {receptacle}))
                 return f"You open the {names[receptacle]}. {self._inside(receptacle)}"

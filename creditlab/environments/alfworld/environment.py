@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
+from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
 from creditlab.environments.alfworld.dice import Dice
 from creditlab.environments.alfworld.episode import AlfworldEpisode, task_info
 from creditlab.environments.alfworld.expert import Expert
@@ -27,7 +28,7 @@ from creditlab.environments.alfworld.sources import (
     load_games,
 )
 from creditlab.environments.alfworld.views import Tracker
-from creditlab.environments.alfworld.vocabulary import PHRASES, texts
+from creditlab.environments.alfworld.vocabulary import phrases, texts
 from creditlab.environments.protocol import Panel, Task
 
 _EVALUATION_SEEDS = 1 << 31
@@ -67,7 +68,10 @@ class ALFWorld:
     seed: int = 0
     """Seed of the generated games."""
     engine: Literal["fast"] = "fast"
-    """What plays the games; `fast` is this project's own engine with the texts of ALFWorld 0.4."""
+    """What plays the games; `fast` is this project's own engine."""
+    grammar: GrammarName = "0.4"
+    """The version of ALFWorld whose commands and texts are used: 0.4 (`move O to R`, `help`) or 0.3 and older
+    (`put O in/on R`, arrival at `loc 12`, no `help`)."""
     hide_commands: tuple[str, ...] = ("help",)
     """Commands, by first word, that are not listed to the policy; they remain admissible."""
     budget_bins: int = 5
@@ -102,7 +106,7 @@ class ALFWorld:
     @property
     def phrases(self) -> tuple[str, ...]:
         """Fixed phrases of the texts, in lower case."""
-        return PHRASES
+        return phrases(self.grammar)
 
     def train_tasks(self) -> Sequence[Task]:
         """The training tasks, in a fixed order; generated ones are made when they are asked for."""
@@ -133,7 +137,7 @@ class ALFWorld:
             budget_bins=self.budget_bins,
             frontier_excludes_satisfied=self.frontier_excludes_satisfied,
         )
-        return AlfworldEpisode(task, game, tracker, frozenset(self.hide_commands))
+        return AlfworldEpisode(task, game, tracker, frozenset(self.hide_commands), self.grammar)
 
     def expert(self, task: Task, rng: np.random.Generator) -> EpisodeExpert:
         """A policy that solves episodes of a task by exploring."""
@@ -151,7 +155,7 @@ class ALFWorld:
                 f"open {place}",
                 f"take {thing} from {here}",
                 f"take {thing} from {place}",
-                f"move {thing} to {here}",
+                GRAMMARS[self.grammar].move.format(item=thing, receptacle=here),
             )
             command = candidates[int(rng.integers(len(candidates)))]
             if command not in admissible:
@@ -160,13 +164,14 @@ class ALFWorld:
 
     def vocabulary(self) -> Iterable[str]:
         """Texts that together hold every word of the observations, commands and tasks."""
-        return texts(game.problem for games in self._loaded_sets() for game in games.games)
+        return texts(self.grammar, (game.problem for games in self._loaded_sets() for game in games.games))
 
     def describe(self) -> dict[str, Any]:
         """Facts for the run's manifest: where the games come from, how many, and their hashes."""
         facts: dict[str, Any] = {
             "environment": self.name,
             "engine": self.engine,
+            "grammar": self.grammar,
             "families": list(self._families),
             "rooms": list(self._rooms),
             "horizon": self.horizon,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from creditlab.environments.alfworld.commands import GrammarName
 from creditlab.environments.alfworld.engine import Engine
 from creditlab.environments.alfworld.problem import Game
 from creditlab.environments.alfworld.views import TaskInfo, Tracker
@@ -34,13 +35,13 @@ def task_info(game: Game) -> TaskInfo:
 class AlfworldEpisode:
     """Plays one game. A command is executed in its canonical form; the policy sees the commands that are not hidden."""
 
-    def __init__(self, task: Task, game: Game, tracker: Tracker, hidden: frozenset[str]) -> None:
+    def __init__(self, task: Task, game: Game, tracker: Tracker, hidden: frozenset[str], grammar: GrammarName) -> None:
         self._task = task
         self._tracker = tracker
         self._hidden = hidden
         self._fresh = tracker.snapshot()
         self.game = game
-        self.engine = Engine(game)
+        self.engine = Engine(game, grammar)
 
     @property
     def task(self) -> Task:

@@ -77,7 +77,7 @@ class Expert:
         return self._approach(engine, receptacle) or put
 
     def _process(self, engine: Engine, held: str, process: Process) -> str:
-        appliances = [r for r in self._order if self.game.receptacle_types.get(r) == process.appliance]
+        appliances = [r for r in self._order if engine.happens_at(process, r)]
         if not appliances:
             return _WAIT
         appliance = self._here_first(engine, appliances)[0]

@@ -6,18 +6,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from creditlab.environments.alfworld.commands import GRAMMARS
+from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
 from creditlab.environments.alfworld.families import FAMILIES, task_sentences
 from creditlab.environments.alfworld.scenes import ROOM_TABLES
 from creditlab.environments.alfworld.things import THINGS
 
-PHRASES = (
+_PHRASES = (
     "you are in the middle of a room. looking quickly around you, you see a ",
     "you arrive at ",
     "you open the ",
     "you close the ",
     "you pick up the ",
-    "you move the ",
     "you turn on the ",
     "you clean the ",
     "you heat the ",
@@ -35,12 +34,16 @@ PHRASES = (
     ", you see nothing.",
     "go to ",
     " from the ",
-    " to the ",
     " using the ",
     "at the middle of a room",
     "holding nothing",
     "and put it in",
 )
+_GRAMMAR_PHRASES: dict[GrammarName, tuple[str, ...]] = {
+    "0.4": ("you move the ", " to the "),
+    "0.3": ("you put the ", " in/on the ", "in/on", "you arrive at loc "),
+}
+"""`in/on` alone is a token as well: a command comes back from its tokens with single spaces, not as `in / on`."""
 _WORDS = (
     "-= Welcome to TextWorld, ALFRED! =-",
     "Your task is to: .",
@@ -53,27 +56,40 @@ _WORDS = (
     "at the middle of a room holding nothing; holding clean hot cool sliced",
     "look at under the; examine the with the",
 )
-_ENTITY = re.compile(r"^\s*([A-Za-z]+)_bar_(\S+) - (?:object|receptacle)", re.MULTILINE)
+_ENTITY = re.compile(r"^\s*([A-Za-z]+)_bar_(\S+) - (object|receptacle|location)", re.MULTILINE)
 _LARGEST_NUMBER = 40
 """Largest number in the names of generated games, rounded up."""
+_LARGEST_LOCATION = 60
+"""Largest number of a location of generated games, rounded up."""
 
 
-def texts(problems: Iterable[str] = ()) -> Iterator[str]:
+def phrases(grammar: GrammarName) -> tuple[str, ...]:
+    """Fixed phrases of a grammar's texts, in lower case."""
+    return (*_PHRASES, *_GRAMMAR_PHRASES[grammar])
+
+
+def texts(grammar: GrammarName, problems: Iterable[str] = ()) -> Iterator[str]:
     """Texts that together hold every word of generated games and of the given problems."""
     kinds: Counter[str] = Counter()
+    named = GRAMMARS[grammar].names_locations
+    largest = _LARGEST_LOCATION if named else _LARGEST_NUMBER
     for kind in {*THINGS, *(k for room in ROOM_TABLES.values() for k in (*room.furniture, *room.fixtures))}:
         kinds[kind.lower()] = 1
     for problem in problems:
-        kinds |= entity_counts(problem)
-    yield from PHRASES
+        kinds |= entity_counts(problem, locations=named)
+    yield from phrases(grammar)
     yield from _WORDS
-    yield from (grammar.help for grammar in GRAMMARS.values())
+    yield GRAMMARS[grammar].help or ""
     for family in FAMILIES:
         yield from task_sentences(family, ",", ",")
     yield from sorted(kinds)
-    yield " ".join(str(number) for number in range(max(_LARGEST_NUMBER, *kinds.values()) + 1))
+    yield " ".join(str(number) for number in range(max(largest, *kinds.values()) + 1))
 
 
-def entity_counts(problem: str) -> Counter[str]:
-    """How many entities of each kind a problem declares, by the kind's word in the texts."""
-    return Counter(kind.lower() + ("basin" if "basin" in rest.lower() else "") for kind, rest in _ENTITY.findall(problem))
+def entity_counts(problem: str, *, locations: bool) -> Counter[str]:
+    """How many objects, receptacles and, where asked for, locations of each kind a problem declares, by the kind's word."""
+    return Counter(
+        kind.lower() + ("basin" if "basin" in rest.lower() else "")
+        for kind, rest, type_ in _ENTITY.findall(problem)
+        if locations or type_ != "location"
+    )
