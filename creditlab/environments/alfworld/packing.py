@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,17 @@ from creditlab.environments.alfworld.gametext import GameText
 
 _PLACEHOLDER = "UNKNOWN GOAL"
 """What the grammar holds where a game's task sentence belongs."""
+_OLD_DOMAIN = (
+    (r";(\(receptacleType \?r SinkType\))", r"\1"),
+    (r"^\(:action help\b.*?^\)\n", ""),
+)
+_OLD_GRAMMAR = (
+    (r"move \{o\} to \{r\}", "put {o} in/on {r}"),
+    (r"You move the \{o\.name\} to the \{r\.name\}", "You put the {o.name} in/on the {r.name}"),
+    (r"You arrive at \{r\.name\}", "You arrive at {lend.name}"),
+    (r"^action help \{.*?^\}$", ""),
+)
+"""Passages of the files of 0.4 and what stood there in 0.3, as regular expressions and their replacements."""
 
 
 def pack(game: GameText, grammar: GrammarName = "0.4") -> str:
@@ -32,7 +44,28 @@ def pack(game: GameText, grammar: GrammarName = "0.4") -> str:
 def domain_and_texts(grammar: GrammarName) -> tuple[str, str]:
     """The PDDL domain and the text grammar of a release, made from the files that the alfworld package ships."""
     folder = _package_data()
-    return (folder / "alfred.pddl").read_text(encoding="utf-8"), (folder / "alfred.twl2").read_text(encoding="utf-8")
+    domain, texts = ((folder / name).read_text(encoding="utf-8") for name in ("alfred.pddl", "alfred.twl2"))
+    return old_texts(domain, texts) if grammar == "0.3" else (domain, texts)
+
+
+def old_texts(domain: str, grammar: str) -> tuple[str, str]:
+    """The domain and text grammar of ALFWorld 0.3 (data 2.1.1), made from those of 0.4.
+
+    Objects are `put … in/on`, an arrival names the location, a receptacle of type Sink cleans too, and there is no `help`.
+    Raises ValueError naming a passage that the given texts lack.
+    """
+    for pattern, replacement in _OLD_DOMAIN:
+        domain = _rewrite(domain, pattern, replacement, "alfred.pddl")
+    for pattern, replacement in _OLD_GRAMMAR:
+        grammar = _rewrite(grammar, pattern, replacement, "alfred.twl2")
+    return domain, grammar
+
+
+def _rewrite(text: str, pattern: str, replacement: str, file: str) -> str:
+    changed, count = re.subn(pattern, replacement, text, flags=re.DOTALL | re.MULTILINE)
+    if count == 0:
+        raise ValueError(f"{file} of the alfworld package has no passage {pattern!r}: env.grammar=0.3 needs alfworld 0.4")
+    return changed
 
 
 def _package_data() -> Path:
