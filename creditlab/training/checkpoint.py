@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from creditlab.config import Job
+from creditlab.training.sealed import seal, sync, unseal
+
 STATE_FILE = "state.json"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,17 @@ class Checkpoint:
     state: dict[str, Any]
 
 
+def store_of(job: Job) -> CheckpointStore:
+    """The checkpoints of a run."""
+    return CheckpointStore(job.folder / "checkpoints", job.settings.checkpoint.keep, f"{job.hash}-s{job.settings.seed}")
+
+
 class CheckpointStore:
     """The folder `checkpoints/` of a run, with one folder `update-000010` per checkpoint."""
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder, keep
+    def __init__(self, folder: Path, keep: int, run: str | None = None) -> None:
+        """`run` names the run whose checkpoints these are; those of another one are refused, with None of no one."""
+        self.folder, self.keep, self.run = folder, keep, run
 
     def path(self, update: int) -> Path:
         """The folder of an update's checkpoint."""
@@ -37,7 +44,7 @@ class CheckpointStore:
     def save(self, update: int, state: dict[str, Any], write: Callable[[Path], None], best: int | None) -> Path:
         """Writes a checkpoint through `write` into a hidden folder, then moves it into place in one step.
 
-        `state` is plain data; the hash of every file is added to it. Older checkpoints beyond `keep` are removed, except
+        `state` is plain data; it is sealed together with every file. Older checkpoints beyond `keep` are removed, except
         that of update `best`.
         """
         target = self.path(update)
@@ -45,16 +52,15 @@ class CheckpointStore:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         try:
-            _fill(work, update, state, write)
+            write(work)
+            seal(work, STATE_FILE, {"format": FORMAT, "run": self.run, "update": update, **state})
         except BaseException:
             shutil.rmtree(work, ignore_errors=True)
             raise
-        old = self.folder / f".replaced-{update:06d}"
         if target.exists():
-            target.rename(old)
+            self._remove(update)
         work.rename(target)
-        shutil.rmtree(old, ignore_errors=True)
-        _sync(self.folder)
+        sync(self.folder)
         self._prune(update, best)
         return target
 
@@ -63,12 +69,16 @@ class CheckpointStore:
         names = [p.name.removeprefix("update-") for p in self.folder.glob("update-*") if p.is_dir()]
         return sorted(int(name) for name in names if name.isdigit())
 
+    def read(self, update: int) -> Checkpoint:
+        """The verified checkpoint of an update; raises ValueError naming the file that is missing or damaged."""
+        path = self.path(update)
+        return Checkpoint(path, update, self._read(path, update))
+
     def latest(self, report: Callable[[str], None]) -> Checkpoint | None:
         """The newest whole checkpoint; a damaged one is reported by name and the one before it is taken."""
         for update in reversed(self.updates()):
-            path = self.path(update)
             try:
-                return Checkpoint(path, update, _read(path))
+                return self.read(update)
             except ValueError as error:
                 report(f"{error}; looking for the checkpoint before it")
         return None
@@ -77,8 +87,8 @@ class CheckpointStore:
         """Removes later checkpoints and what interrupted writes left; to be called by one rank before it resumes."""
         for later in self.updates():
             if later > update:
-                shutil.rmtree(self.path(later), ignore_errors=True)
-        for pattern in (".writing-*", ".replaced-*"):
+                self._remove(later)
+        for pattern in (".writing-*", ".removed-*"):
             for leftover in self.folder.glob(pattern):
                 shutil.rmtree(leftover, ignore_errors=True)
 
@@ -86,50 +96,26 @@ class CheckpointStore:
         kept = {*self.updates()[-self.keep :], newest, best}
         for update in self.updates():
             if update not in kept:
-                shutil.rmtree(self.path(update), ignore_errors=True)
+                self._remove(update)
 
+    def _remove(self, update: int) -> None:
+        """Takes a checkpoint out of sight in one step, so that what is in sight is whole, and then away."""
+        hidden = self.folder / f".removed-{update:06d}"
+        shutil.rmtree(hidden, ignore_errors=True)
+        with suppress(OSError):  # it is in nobody's way but the disk's
+            self.path(update).rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
 
-def _fill(work: Path, update: int, state: dict[str, Any], write: Callable[[Path], None]) -> None:
-    """Writes everything of a checkpoint, the hashes last, and flushes it to disk."""
-    write(work)
-    files = {str(p.relative_to(work)): _sha256(p) for p in sorted(work.rglob("*")) if p.is_file()}
-    record = {"format": FORMAT, "update": update, "files": files, **state}
-    (work / STATE_FILE).write_text(json.dumps(record, indent=1))
-    _sync_tree(work)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The verified state of a checkpoint; raises ValueError naming the file that is damaged."""
-    try:
-        state = json.loads((path / STATE_FILE).read_text())
-    except (OSError, ValueError):
-        raise ValueError(f"checkpoint {path / STATE_FILE} is missing or not readable") from None
-    if not isinstance(state, dict) or state.get("format") != FORMAT:
-        raise ValueError(
-            f"checkpoint {path} has format {state.get('format') if isinstance(state, dict) else None}, not {FORMAT}"
-        )
-    for name, digest in state["files"].items():
-        file = path / name
-        if not file.is_file() or _sha256(file) != digest:
-            raise ValueError(f"checkpoint file {file} is missing or damaged")
-    return state
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync_tree(folder: Path) -> None:
-    for path in sorted(folder.rglob("*")):
-        _sync(path)
-    _sync(folder)
-
-
-def _sync(path: Path) -> None:
-    """Flushes a file or folder to disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    def _read(self, path: Path, update: int) -> dict[str, Any]:
+        """The verified state of a checkpoint; raises ValueError naming what is damaged or does not belong here."""
+        try:
+            state = unseal(path, STATE_FILE)
+        except ValueError as error:
+            raise ValueError(f"checkpoint file {error}") from None
+        if state.get("format") != FORMAT:
+            raise ValueError(f"checkpoint {path} has format {state.get('format')}, not {FORMAT}")
+        if state.get("update") != update:
+            raise ValueError(f"checkpoint {path} is that of update {state.get('update')}")
+        if self.run is not None and state.get("run") != self.run:
+            raise ValueError(f"checkpoint {path} belongs to another run ({state.get('run')}, this one is {self.run})")
+        return state

@@ -15,7 +15,7 @@ from creditlab.config import Job
 from creditlab.learner.distributed import rank, wait_for_all, world_size
 from creditlab.registry import ConfigError
 from creditlab.tracking.jsonl import STEP, read
-from creditlab.training.checkpoint import Checkpoint, CheckpointStore
+from creditlab.training.checkpoint import Checkpoint, CheckpointStore, store_of
 
 
 def check_ranks(job: Job) -> None:
@@ -62,7 +62,7 @@ def check_present(job: Job) -> None:
 def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
     """Makes the run folder, or finds the checkpoint to resume from, with remarks; refuses to overwrite a run unasked."""
     folder, settings = job.folder, job.settings
-    store = CheckpointStore(folder / "checkpoints", settings.checkpoint.keep)
+    store = store_of(job)
     notes: list[str] = []
     checkpoint = store.latest(notes.append) if settings.resume and not settings.overwrite else None
     _check_folder(job, store, checkpoint)

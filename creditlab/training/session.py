@@ -31,7 +31,7 @@ from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
 from creditlab.tracking.writing import WriteError, writing
 from creditlab.training.assign import assign
-from creditlab.training.checkpoint import Checkpoint, CheckpointStore
+from creditlab.training.checkpoint import Checkpoint, store_of
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
 from creditlab.training.failure import TrainingFailedError
@@ -93,7 +93,7 @@ class Session:
     def __init__(self, job: Job, tracker: Tracker, checkpoint: Checkpoint | None) -> None:
         self.job, self.tracker, self.settings = job, tracker, job.settings
         self.folder = job.folder
-        self.checkpoints = CheckpointStore(self.folder / "checkpoints", self.settings.checkpoint.keep)
+        self.checkpoints = store_of(job)
         self.store = RolloutStore(self.folder / "rollouts", rank() if world_size() > 1 else None)
         self.checkpoint = checkpoint
         self.saved = checkpoint.update if checkpoint else None

@@ -12,7 +12,7 @@ from creditlab.config import Job
 from creditlab.tracking import Summary, Tracker
 from creditlab.tracking.jsonl import read
 from creditlab.training import session as session_module
-from creditlab.training.checkpoint import CheckpointStore
+from creditlab.training.checkpoint import store_of
 from creditlab.training.session import Session, train
 
 
@@ -58,8 +58,3 @@ def events(job: Job) -> list[str]:
 def model_bytes(job: Job, update: int) -> bytes:
     """The weights in a checkpoint."""
     return (store_of(job).path(update) / "model" / "model.safetensors").read_bytes()
-
-
-def store_of(job: Job) -> CheckpointStore:
-    """The run's checkpoints."""
-    return CheckpointStore(job.folder / "checkpoints", job.settings.checkpoint.keep)

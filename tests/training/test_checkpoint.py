@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ def write(folder: Path) -> None:
 
 
 def filled(folder: Path, *updates: int, keep: int = 9, best: int | None = None) -> CheckpointStore:
-    store = CheckpointStore(folder / "checkpoints", keep)
+    store = CheckpointStore(folder / "checkpoints", keep, "mine-s0")
     for update in updates:
         store.save(update, {"position": update}, write, best)
     return store
@@ -42,31 +42,71 @@ def test_without_checkpoints_there_is_none(tmp_path: Path) -> None:
     assert CheckpointStore(tmp_path / "none", 2).latest(lambda _: None) is None
 
 
-@pytest.mark.parametrize("damage", ["weights", "cut", "missing", "state", "no state", "format"])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(damage: str, tmp_path: Path) -> None:
+DAMAGES = {
+    "weights": "model/weights is missing or damaged",
+    "cut": "model/weights is missing or damaged",
+    "missing": "model/weights is missing or damaged",
+    "unreadable": "model/weights is missing or damaged",
+    "state cut": "state.json is missing or not readable",
+    "no state": "state.json is missing or not readable",
+    "no JSON object": "state.json is damaged",
+    "position": "state.json is damaged",
+    "format": "has format 99, not 2",
+    "swapped": "is that of update 2",
+    "foreign": "belongs to another run (mine-s1, this one is mine-s0)",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_taken(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = filled(tmp_path, 2, 4)
     newest = store.path(4)
     weights, state = newest / "model" / "weights", newest / STATE_FILE
-    if damage == "weights":
-        weights.write_bytes(b"weightz")
-    elif damage == "cut":
-        weights.write_bytes(b"weigh")
-    elif damage == "missing":
-        weights.unlink()
-    elif damage == "state":
-        state.write_text(state.read_text()[:-20])
-    elif damage == "no state":
-        state.unlink()
-    else:
-        state.write_text(json.dumps({**json.loads(state.read_text()), "format": 99}))
+    match damage:
+        case "weights":
+            weights.write_bytes(b"weightz")
+        case "cut":
+            weights.write_bytes(b"weigh")
+        case "missing":
+            weights.unlink()
+        case "unreadable":
+            weights.unlink()
+            weights.mkdir()
+        case "state cut":
+            state.write_text(state.read_text()[:-20])
+        case "no state":
+            state.unlink()
+        case "no JSON object":
+            state.write_text("[]")
+        case "position":
+            state.write_text(state.read_text().replace('"position": 4', '"position": 5'))
+        case "format":
+            with monkeypatch.context() as patch:
+                patch.setattr("creditlab.training.checkpoint.FORMAT", 99)
+                store.save(4, {}, write, None)
+        case "swapped":
+            shutil.rmtree(newest)
+            shutil.copytree(store.path(2), newest)
+        case "foreign":
+            CheckpointStore(store.folder, 9, "mine-s1").save(4, {}, write, None)
     told: list[str] = []
     found = store.latest(told.append)
     assert found is not None
     assert found.update == 2
     assert len(told) == 1
-    assert "update-000004" in told[0]
-    if damage in ("weights", "cut", "missing"):
-        assert str(weights) in told[0]
+    assert str(newest) in told[0]
+    assert f"{DAMAGES[damage]}; looking for the checkpoint before it" in told[0]
+
+
+def test_what_is_removed_is_out_of_sight_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed while it removes a checkpoint leaves no half of one that could be taken for whole."""
+    store = filled(tmp_path, 2, 4)
+    monkeypatch.setattr("creditlab.training.checkpoint.shutil.rmtree", lambda *given, **options: None)
+    store.discard_after(2)
+    assert store.updates() == [2]
+    assert names(store) == [".removed-000004", "update-000002"]
 
 
 def test_an_interrupted_write_leaves_no_checkpoint_and_is_cleared_away(tmp_path: Path) -> None:
@@ -80,7 +120,7 @@ def test_an_interrupted_write_leaves_no_checkpoint_and_is_cleared_away(tmp_path:
         store.save(4, {}, fail, None)
     assert store.updates() == [2]
     assert names(store) == ["update-000002"]
-    for leftover in (".writing-000004", ".replaced-000003"):  # of a process that was killed
+    for leftover in (".writing-000004", ".removed-000003"):  # of a process that was killed
         (store.folder / leftover).mkdir()
     store.discard_after(2)
     assert names(store) == ["update-000002"]
