@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -54,6 +54,20 @@ class Episode(Protocol):
         """Continues from a snapshot."""
 
 
+@runtime_checkable
+class TwoPhaseEpisode(Protocol):
+    """An episode that plays elsewhere: many are asked before the first answer is waited for. Optional, see `two_phase`."""
+
+    def begin(self, action: str | None) -> None:
+        """Asks for the first state (None) or for a step; does not wait."""
+
+    def result(self) -> Transition:
+        """Waits, with a time-out, for what `begin` asked for."""
+
+    def close(self) -> None:
+        """Gives back what the episode occupies; it may be called at any moment, and again."""
+
+
 class Expert(Protocol):
     """A policy that solves episodes, for warm starts and to check solvability."""
 
@@ -69,6 +83,13 @@ class Environment(Protocol):
 
     provides: ClassVar[tuple[str, ...]]
     """What its states carry beside views, such as `rubric`; matched with the `needs` of the components of credit."""
+
+    operational: ClassVar[tuple[str, ...]]
+    """Options that change how a run is carried out and none of its numbers; they do not make it another run."""
+
+    @property
+    def width(self) -> int | None:
+        """How many episodes can be open at once; None for any number."""
 
     @property
     def role(self) -> str:
@@ -94,5 +115,33 @@ class Environment(Protocol):
     def vocabulary(self) -> Iterable[str]:
         """Texts that together hold every word the environment can print or accept."""
 
+    def rehearsal(self) -> Environment:
+        """Where demonstrations are made: the environment itself, or a quicker one with the same tasks and texts."""
+
     def describe(self) -> dict[str, Any]:
         """Facts for the run's manifest (version, source of the tasks, counts, hashes)."""
+
+    def close(self) -> None:
+        """Ends whatever runs for it; it may be used again afterwards."""
+
+
+def two_phase(episode: Episode) -> TwoPhaseEpisode:
+    """The episode itself where it plays elsewhere; one that plays in this process does its work in `result`."""
+    return episode if isinstance(episode, TwoPhaseEpisode) else _InProcess(episode)
+
+
+class _InProcess:
+    """An episode of this process in two phases."""
+
+    def __init__(self, episode: Episode) -> None:
+        self._episode = episode
+        self._action: str | None = None
+
+    def begin(self, action: str | None) -> None:
+        self._action = action
+
+    def result(self) -> Transition:
+        return self._episode.start() if self._action is None else self._episode.step(self._action)
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from creditlab.environments.protocol import Environment, Episode, Task
+from creditlab.environments.protocol import Environment, Task, TwoPhaseEpisode, two_phase
 from creditlab.policy.policy import Decision, Policy
 from creditlab.policy.prompts import Context
 from creditlab.rollouts import Group, State, Step, StopReason, Trajectory, Transition
@@ -38,25 +40,56 @@ class Timing:
     """Prompts that had to be shortened."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Run:
-    """An episode in progress."""
+    """An episode on its way from assignment to trajectory."""
 
     assignment: Assignment
-    episode: Episode | None = None
+    episode: TwoPhaseEpisode | None = None
+    decision: Decision | None = None
+    """The decision that is being executed; none while the episode starts."""
     now: Transition | None = None
     states: list[State] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     history: list[tuple[str, str]] = field(default_factory=list)
     error: str | None = None
 
-    @property
-    def over(self) -> bool:
-        return self.error is not None or (self.now is not None and self.now.done)
+    def ask(self, env: Environment) -> None:
+        """Sends the decision, or begins the episode; waits for nothing."""
+        with self._failing():
+            if self.episode is None:
+                self.episode = two_phase(env.episode(self.assignment.task))
+            self.episode.begin(None if self.decision is None else self.decision.projection.action)
 
-    def fail(self, error: Exception, command: str) -> None:
-        """Records an environment failure: the trajectory keeps its slot and counts in no statistic."""
-        self.error = f"task {self.assignment.task.id!r}, last command {command!r}: {type(error).__name__}: {error}"
+    def take(self) -> None:
+        """Waits for what was asked for, and records it."""
+        if self.episode is None or self.error is not None:
+            return
+        with self._failing():
+            after = self.episode.result()
+            if self.decision is not None and self.now is not None:
+                self.steps.append(_step(self.decision, after, len(self.steps)))
+                self.history.append((self.now.view.observation, self.decision.projection.action))
+            self.states.append(after.state)
+            self.now = after
+
+    def over(self, horizon: int) -> bool:
+        """Whether nothing more is to be played."""
+        return self.error is not None or (self.now is not None and (self.now.done or len(self.steps) >= horizon))
+
+    def close(self) -> None:
+        """Frees what the episode occupies."""
+        if self.episode is not None:
+            self.episode.close()
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Records a failure of the environment: the trajectory keeps its slot and counts in no statistic."""
+        try:
+            yield
+        except Exception as error:  # whatever an environment raises costs one trajectory, never the run
+            command = "(start)" if self.decision is None else self.decision.projection.action
+            self.error = f"task {self.assignment.task.id!r}, last command {command!r}: {type(error).__name__}: {error}"
 
 
 def play(
@@ -67,26 +100,57 @@ def play(
     timing: Timing,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Trajectory]:
-    """Plays all assignments to their end or the horizon, and returns their trajectories in order."""
-    start = time.perf_counter()
-    runs = [_begin(env, assignment) for assignment in assignments]
-    timing.environment += time.perf_counter() - start
-    for turn in range(env.horizon):
-        active = [run for run in runs if not run.over]
-        if progress:
-            progress(len(runs) - len(active), len(runs))
-        if not active:
-            break
-        contexts = [_context(env, run) for run in active]
-        limit = policy.settings.max_response_tokens
-        uniforms = np.stack([derive(*run.assignment.seed, turn).random(limit) for run in active])
-        decisions = policy.decide(contexts, uniforms, temperature)
-        start = time.perf_counter()
-        for run, decision in zip(active, decisions, strict=True):
-            _advance(run, decision, turn)
-        timing.environment += time.perf_counter() - start
-        timing.prompts_cut += sum(decision.prompt_cut for decision in decisions)
+    """Plays all assignments to their end or the horizon, and returns their trajectories in order.
+
+    Episodes go in lock-step, `env.width` of them at a time; where one has ended the next of the queue begins. Within a
+    round every episode is asked before any is waited for. What happens in an episode depends on no other.
+    """
+    runs = [_Run(assignment) for assignment in assignments]
+    width = env.width or len(runs)
+    opened: list[_Run] = []
+    queue = deque(runs)
+    try:
+        while queue or opened:
+            deciding = list(opened)
+            with _clocked(timing):
+                while queue and len(opened) < width:
+                    opened.append(queue.popleft())
+                    opened[-1].ask(env)
+            if progress:
+                progress(len(runs) - len(queue) - len(opened), len(runs))
+            _decide(env, policy, deciding, temperature, timing)  # while the others start
+            with _clocked(timing):
+                for run in deciding:
+                    run.ask(env)
+                for run in opened:
+                    run.take()
+                for run in [run for run in opened if run.over(env.horizon)]:
+                    run.close()
+                    opened.remove(run)
+    finally:
+        for run in opened:
+            run.close()
     return [_finish(run) for run in runs]
+
+
+def _decide(env: Environment, policy: Policy, runs: Sequence[_Run], temperature: float, timing: Timing) -> None:
+    """The next decision of every run."""
+    if not runs:
+        return
+    contexts = [_context(env, run) for run in runs]
+    limit = policy.settings.max_response_tokens
+    uniforms = np.stack([derive(*run.assignment.seed, len(run.steps)).random(limit) for run in runs])
+    decisions = policy.decide(contexts, uniforms, temperature)
+    for run, decision in zip(runs, decisions, strict=True):
+        run.decision = decision
+    timing.prompts_cut += sum(decision.prompt_cut for decision in decisions)
+
+
+@contextmanager
+def _clocked(timing: Timing) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    timing.environment += time.perf_counter() - start
 
 
 def collect(
@@ -113,35 +177,9 @@ def collect(
     )
 
 
-def _begin(env: Environment, assignment: Assignment) -> _Run:
-    run = _Run(assignment)
-    try:
-        run.episode = env.episode(assignment.task)
-        run.now = run.episode.start()
-        run.states.append(run.now.state)
-    except Exception as error:  # whatever an environment raises costs one trajectory, never the run
-        run.fail(error, "(start)")
-    return run
-
-
 def _context(env: Environment, run: _Run) -> Context:
     assert run.now is not None
     return Context(env.role, run.assignment.task.goal, run.now.view, run.history, env.horizon)
-
-
-def _advance(run: _Run, decision: Decision, turn: int) -> None:
-    assert run.now is not None
-    assert run.episode is not None
-    action = decision.projection.action
-    try:
-        after = run.episode.step(action)
-    except Exception as error:  # as above
-        run.fail(error, action)
-        return
-    run.steps.append(_step(decision, after, turn))
-    run.history.append((run.now.view.observation, action))
-    run.states.append(after.state)
-    run.now = after
 
 
 def _step(decision: Decision, after: Transition, turn: int) -> Step:

@@ -74,6 +74,8 @@ class Corridor:
 
     phrases: tuple[str, ...] = ()
     role = "You walk."
+    operational: tuple[str, ...] = ()
+    width: int | None = None
 
     def __init__(
         self, horizon: int = 4, starts: tuple[int, ...] = (0, 0, 0, 0, 0), fault: Fault = lambda number, moment: False
@@ -100,6 +102,12 @@ class Corridor:
 
     def vocabulary(self) -> list[str]:
         return [*COMMANDS, "place go sing", *map(str, range(10))]
+
+    def rehearsal(self) -> Corridor:
+        return self
+
+    def close(self) -> None:
+        """Nothing runs."""
 
     def describe(self) -> dict[str, Any]:
         return {"environment": "corridor", "starts": list(self.starts)}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal, overload
@@ -18,7 +19,9 @@ from creditlab.environments.alfworld.expert import Expert
 from creditlab.environments.alfworld.families import FAMILIES, family_name
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.generator import generate, rooms_of
+from creditlab.environments.alfworld.packing import installed, versions
 from creditlab.environments.alfworld.problem import Game, parse_problem
+from creditlab.environments.alfworld.remote import WORKER, RemoteEpisode
 from creditlab.environments.alfworld.scenes import ROOMS
 from creditlab.environments.alfworld.sources import (
     DATA_VARIABLE,
@@ -29,6 +32,7 @@ from creditlab.environments.alfworld.sources import (
 )
 from creditlab.environments.alfworld.views import Tracker
 from creditlab.environments.alfworld.vocabulary import phrases, texts
+from creditlab.environments.pool import WorkerPool
 from creditlab.environments.protocol import Panel, Task
 
 _EVALUATION_SEEDS = 1 << 31
@@ -49,6 +53,7 @@ class ALFWorld:
     axis: ClassVar[str] = "env"
     name: ClassVar[str] = "alfworld"
     provides: ClassVar[tuple[str, ...]] = ("rubric",)
+    operational: ClassVar[tuple[str, ...]] = ("workers", "timeout", "recycle")
 
     games: str | None = None
     """Training games: null for generated ones, a packed `.jsonl` or `.jsonl.xz` file, a directory laid out like the official
@@ -67,8 +72,15 @@ class ALFWorld:
     """Whether generated evaluation games use floor plans of the training games or ones kept apart."""
     seed: int = 0
     """Seed of the generated games."""
-    engine: Literal["fast"] = "fast"
-    """What plays the games; `fast` is this project's own engine."""
+    engine: Literal["fast", "textworld"] = "fast"
+    """What plays the games: `fast`, this project's own engine, or `textworld`, the real one in worker processes (needs the
+    extra `alfworld`)."""
+    workers: int | None = None
+    """Worker processes of the real engine, each with one episode at a time; null for as many as there are cores."""
+    timeout: float = 60.0
+    """Seconds that a worker may take to start, to begin a game or to play a command; a slower one is stopped and replaced."""
+    recycle: int = 200
+    """Episodes after which a worker is replaced by a fresh one."""
     grammar: GrammarName = "0.4"
     """The version of ALFWorld whose commands and texts are used: 0.4 (`move O to R`, `help`) or 0.3 and older
     (`put O in/on R`, arrival at `loc 12`, no `help`)."""
@@ -83,9 +95,14 @@ class ALFWorld:
         unknown = [room for room in self.rooms if room not in ROOMS]
         if unknown:
             raise ValueError(f"env.rooms: unknown room {unknown[0]!r}; there are {', '.join(ROOMS)}")
-        for key in ("horizon", "train_games", "budget_bins"):
-            if getattr(self, key) < 1:
-                raise ValueError(f"env.{key} must be at least 1, not {getattr(self, key)}")
+        for key in ("horizon", "train_games", "budget_bins", "workers", "recycle"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ValueError(f"env.{key} must be at least 1, not {value}")
+        if self.timeout <= 0:
+            raise ValueError(f"env.timeout must be above 0 seconds, not {self.timeout:g}")
+        if self.engine == "textworld" and not installed():
+            raise ValueError("env.engine=textworld needs the alfworld package: pip install 'creditlab[alfworld]'")
         if not 0 <= self.seed < 1 << 31:
             raise ValueError(f"env.seed must lie in [0, 2^31), not {self.seed}")
         for key in ("games", "eval_games"):
@@ -97,6 +114,11 @@ class ALFWorld:
             if not set(rooms_of(family)) & set(self._rooms):
                 there = ", ".join(rooms_of(family))
                 raise ValueError(f"env.rooms: {family} does not occur in {', '.join(self._rooms)}; it does in {there}")
+
+    @property
+    def width(self) -> int | None:
+        """Number of workers of the real engine; None for the fast one."""
+        return (self.workers or len(os.sched_getaffinity(0))) if self.engine == "textworld" else None
 
     @property
     def role(self) -> str:
@@ -128,16 +150,30 @@ class ALFWorld:
         digest = hashlib.sha256("".join(lines).encode()).hexdigest()
         return Panel(f"alfworld-{episodes}", tuple(chosen), seeds, digest)
 
-    def episode(self, task: Task) -> AlfworldEpisode:
+    def episode(self, task: Task) -> AlfworldEpisode | RemoteEpisode:
         """A new episode of a task; `start` begins it. Raises ValueError naming a game that cannot be parsed."""
-        game = self._parse(task.payload)
+        game, hidden = self._parse(task.payload), frozenset(self.hide_commands)
         tracker = Tracker(
             task_info(game),
             self.horizon,
             budget_bins=self.budget_bins,
             frontier_excludes_satisfied=self.frontier_excludes_satisfied,
         )
-        return AlfworldEpisode(task, game, tracker, frozenset(self.hide_commands), self.grammar)
+        if self.engine == "textworld":
+            return RemoteEpisode(task, tracker, hidden, self.grammar, self._pool)
+        return AlfworldEpisode(task, game, tracker, hidden, self.grammar)
+
+    def rehearsal(self) -> ALFWorld:
+        """The same games and texts on the fast engine, whose state expert and slips look into."""
+        unused: dict[str, Any] = {f.name: f.default for f in fields(self) if f.name in self.operational}
+        fast = replace(self, engine="fast", **unused)
+        return self if fast == self else fast
+
+    def close(self) -> None:
+        """Ends the workers of the real engine; the next episode starts others."""
+        pool = self.__dict__.pop("_pool", None)
+        if pool is not None:
+            pool.close()
 
     def expert(self, task: Task, rng: np.random.Generator) -> EpisodeExpert:
         """A policy that solves episodes of a task by exploring."""
@@ -171,6 +207,7 @@ class ALFWorld:
         facts: dict[str, Any] = {
             "environment": self.name,
             "engine": self.engine,
+            **({"engine_versions": versions()} if self.engine == "textworld" else {}),
             "grammar": self.grammar,
             "families": list(self._families),
             "rooms": list(self._rooms),
@@ -193,6 +230,10 @@ class ALFWorld:
     @cached_property
     def _parse(self) -> Callable[[GameText], Game]:
         return lru_cache(maxsize=_PARSED_GAMES)(lambda game: parse_problem(game.problem, game.task, game.name))
+
+    @cached_property
+    def _pool(self) -> WorkerPool:
+        return WorkerPool(WORKER, self.width or 1, self.timeout, self.recycle)
 
     @cached_property
     def _train(self) -> Sequence[Task]:

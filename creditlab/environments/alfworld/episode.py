@@ -1,4 +1,4 @@
-"""One running ALFWorld episode: engine and tracker side by side."""
+"""One running ALFWorld episode: engine and tracker side by side; `remote.py` plays on the real engine."""
 
 from __future__ import annotations
 
@@ -32,16 +32,14 @@ def task_info(game: Game) -> TaskInfo:
     return TaskInfo(game.family, game.target_type, game.receptacle_type, game.lamp_type)
 
 
-class AlfworldEpisode:
-    """Plays one game. A command is executed in its canonical form; the policy sees the commands that are not hidden."""
+class PlayedGame:
+    """What episodes of any engine share: from commands and their feedback to states and what the policy reads."""
 
-    def __init__(self, task: Task, game: Game, tracker: Tracker, hidden: frozenset[str], grammar: GrammarName) -> None:
+    def __init__(self, task: Task, tracker: Tracker, hidden: frozenset[str]) -> None:
         self._task = task
         self._tracker = tracker
         self._hidden = hidden
         self._fresh = tracker.snapshot()
-        self.game = game
-        self.engine = Engine(game, grammar)
 
     @property
     def task(self) -> Task:
@@ -53,19 +51,14 @@ class AlfworldEpisode:
         """Name of the receptacle last gone to, or the middle of the room."""
         return self._tracker.location
 
-    def start(self) -> Transition:
+    def first(self, intro: str, admissible: tuple[str, ...]) -> Transition:
         """The first state; reward 0."""
         self._tracker.restore(self._fresh)
-        intro = self.engine.reset()
-        admissible = self.engine.admissible
         state = self._tracker.start(intro, admissible)
         return Transition(self._view(policy_text(intro), admissible), state)
 
-    def step(self, action: str) -> Transition:
-        """Plays one command; one that is not admissible changes nothing but the turn."""
-        command = canonical(action)
-        feedback = self.engine.step(command)
-        admissible, won = self.engine.admissible, self.engine.won
+    def after(self, command: str, feedback: str, admissible: tuple[str, ...], *, won: bool, effective: bool) -> Transition:
+        """The state after a command in its canonical form."""
         state = self._tracker.update(command, feedback, admissible, success=won)
         return Transition(
             view=self._view(feedback, admissible),
@@ -74,9 +67,33 @@ class AlfworldEpisode:
             done=won,
             success=won,
             score=float(won),
-            effective=self.engine.effective,
+            effective=effective,
             action_key=command,
         )
+
+    def _view(self, observation: str, admissible: tuple[str, ...]) -> View:
+        shown = tuple(command for command in admissible if command.partition(" ")[0] not in self._hidden)
+        return View(observation, shown, self._tracker.status)
+
+
+class AlfworldEpisode(PlayedGame):
+    """Plays one game. A command is executed in its canonical form; the policy sees the commands that are not hidden."""
+
+    def __init__(self, task: Task, game: Game, tracker: Tracker, hidden: frozenset[str], grammar: GrammarName) -> None:
+        super().__init__(task, tracker, hidden)
+        self.game = game
+        self.engine = Engine(game, grammar)
+
+    def start(self) -> Transition:
+        """The first state; reward 0."""
+        intro = self.engine.reset()
+        return self.first(intro, self.engine.admissible)
+
+    def step(self, action: str) -> Transition:
+        """Plays one command; one that is not admissible changes nothing but the turn."""
+        command, engine = canonical(action), self.engine
+        feedback = engine.step(command)
+        return self.after(command, feedback, engine.admissible, won=engine.won, effective=engine.effective)
 
     def snapshot(self) -> Any:
         """An opaque copy of the whole state, valid for episodes of the same task."""
@@ -87,7 +104,3 @@ class AlfworldEpisode:
         engine, tracker = snapshot
         self.engine.restore(engine)
         self._tracker.restore(tracker)
-
-    def _view(self, observation: str, admissible: tuple[str, ...]) -> View:
-        shown = tuple(command for command in admissible if command.partition(" ")[0] not in self._hidden)
-        return View(observation, shown, self._tracker.status)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 from creditlab.environments.alfworld.commands import GrammarName
 from creditlab.environments.alfworld.gametext import GameText
 
+_PACKAGES = ("alfworld", "textworld")
 _PLACEHOLDER = "UNKNOWN GOAL"
 """What the grammar holds where a game's task sentence belongs."""
 _OLD_DOMAIN = (
@@ -66,6 +68,16 @@ def _rewrite(text: str, pattern: str, replacement: str, file: str) -> str:
     if count == 0:
         raise ValueError(f"{file} of the alfworld package has no passage {pattern!r}: env.grammar=0.3 needs alfworld 0.4")
     return changed
+
+
+def installed() -> bool:
+    """Whether the packages of the extra `alfworld` are there; nothing is imported."""
+    return all(find_spec(package) for package in _PACKAGES)
+
+
+def versions() -> dict[str, str]:
+    """Version of each package of the real engine."""
+    return {package: version(package) for package in _PACKAGES}
 
 
 def _package_data() -> Path:
