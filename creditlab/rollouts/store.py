@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from creditlab import strict_json
 from creditlab.rollouts.records import RolloutBatch
 from creditlab.rollouts.table import to_advantages, to_groups, to_table
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _HEADER = b"creditlab.rollouts"
 """Key of the file's metadata that holds the version, the batch's scalars and the user's metadata as JSON."""
+_HEADER_TYPES = {"update": (int,), "seed": (int,), "temperature": (int, float), "advantages": (bool,), "metadata": (dict,)}
+_SEAL = b"creditlab.sha256"
+"""What stands before the hash of all other bytes of a file, between its columns and its footer, where no reader looks."""
+_SEAL_LENGTH = len(_SEAL) + hashlib.sha256().digest_size
 _FILE_NAME = re.compile(r"update-(\d+)(?:-rank(\d+))?\.parquet")
 
 
@@ -54,8 +60,7 @@ def save(
 
 def load(path: Path) -> RolloutBatch:
     """Reads a batch back, equal to the one that was saved; raises ValueError naming a file that cannot be read."""
-    table, header = _read(path)
-    return _batch(table, header)
+    return _batch(*_read(path), path)
 
 
 def load_advantages(path: Path) -> NDArray[np.float64] | None:
@@ -63,7 +68,7 @@ def load_advantages(path: Path) -> NDArray[np.float64] | None:
     table, header = _read(path)
     if not header["advantages"]:
         return None
-    return to_advantages(table, _batch(table, header))
+    return to_advantages(table, _batch(table, header, path))
 
 
 def load_metadata(path: Path) -> dict[str, str]:
@@ -101,12 +106,14 @@ class RolloutStore:
         found = [(int(match[1]), int(match[2] or 0), path) for match, path in matches if match]
         return [(update, path) for update, _, path in sorted(found)]
 
-    def newest(self) -> Path | None:
-        """The last stored file that can be read; None when there is none."""
+    def newest(self, report: Callable[[str], None] | None = None) -> Path | None:
+        """The last stored file that can be read, or None; `report` is told of damaged ones that are passed by."""
         for _, path in reversed(self.files()):
             try:
-                _read(path)
-            except ValueError:
+                load(path)
+            except ValueError as error:
+                if report:
+                    report(f"{error}; looking for the file before it")
                 continue
             return path
         return None
@@ -120,16 +127,23 @@ class RolloutStore:
             path.unlink(missing_ok=True)
 
 
-def _batch(table: pa.Table, header: Mapping[str, Any]) -> RolloutBatch:
-    return RolloutBatch(to_groups(table), header["update"], header["seed"], header["temperature"])
+def _batch(table: pa.Table, header: Mapping[str, Any], path: Path) -> RolloutBatch:
+    try:
+        return RolloutBatch(to_groups(table), header["update"], header["seed"], header["temperature"])
+    except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
+        raise _refusal(path, f"its records contradict each other: {type(error).__name__}: {error}") from error
 
 
 def _write(table: pa.Table, path: Path) -> None:
     """Writes beside the target and renames, so that a reader never meets half a file."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd", use_dictionary=True, write_page_checksum=True)
+    parquet = memoryview(buffer.getvalue())
+    columns, footer = parquet[: -_footer_length(parquet)], parquet[-_footer_length(parquet) :]
     try:
         with temporary.open("wb") as file:
-            pq.write_table(table, file, compression="zstd", use_dictionary=True, write_page_checksum=True)
+            file.writelines((columns, _SEAL, _hash(columns, footer), footer))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -139,25 +153,56 @@ def _write(table: pa.Table, path: Path) -> None:
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     """Table and header of a file of this version, or one ValueError that says what is wrong with it."""
-    if not path.is_file():
-        raise ValueError(f"{path}: no such rollout file; check the path")
     try:
-        table = pq.read_table(path, page_checksum_verification=True, partitioning=None)
-        metadata = table.schema.metadata or {}
-        header: dict[str, Any] | None = json.loads(metadata[_HEADER]) if _HEADER in metadata else None
-    except (pa.ArrowException, OSError, UnicodeError, json.JSONDecodeError) as error:
-        reason = " ".join(str(error).split())
+        content = memoryview(path.read_bytes())
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such rollout file; check the path") from None
+    except OSError as error:
+        raise _refusal(path, str(error.strerror)) from None
+    _check_seal(content, path)  # what is not as it was written is shown to no parser
+    try:
+        table = pq.read_table(pa.BufferReader(content), partitioning=None)
+        header = strict_json.parse((table.schema.metadata or {})[_HEADER])
+        version = header["version"]
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise _refusal(path, " ".join(str(error).split())) from error
+    if version != SCHEMA_VERSION:
         raise ValueError(
-            f"{path} is not a readable Parquet file ({reason}); delete it or collect the update again"
-        ) from error
-    if header is None:
-        raise ValueError(f"{path} is a Parquet file without rollouts of creditlab; check the path")
-    if header["version"] != SCHEMA_VERSION:
-        raise ValueError(
-            f"{path} has rollout schema version {header['version']}, this creditlab reads version {SCHEMA_VERSION}; "
+            f"{path} has rollout schema version {version}, this creditlab reads version {SCHEMA_VERSION}; "
             f"read it with the creditlab that wrote it, or collect the update again"
         )
-    # checksums guard the pages; the columns themselves are described outside of them
+    for key, types in _HEADER_TYPES.items():
+        if type(header.get(key)) not in types:
+            raise _refusal(path, f"{key} of its header is {header.get(key)!r}")
     if table.schema.remove_metadata() != to_table(RolloutBatch((), update=0, seed=0)).schema:
-        raise ValueError(f"{path} is not a readable Parquet file (damaged columns); delete it or collect the update again")
+        raise _refusal(path, "its columns are not those of rollouts")
     return table.combine_chunks(), header
+
+
+def _check_seal(content: memoryview, path: Path) -> None:
+    """Raises ValueError unless a file holds what was written, byte for byte."""
+    end = len(content) - _footer_length(content)
+    seal = content[max(end - _SEAL_LENGTH, 0) : max(end, 0)]
+    if seal[: len(_SEAL)] != _SEAL:
+        raise _refusal(path, "it bears no seal")
+    if seal[len(_SEAL) :] != _hash(content[: end - _SEAL_LENGTH], content[end:]):
+        raise _refusal(path, "its content is not what was written")
+
+
+def _footer_length(parquet: memoryview) -> int:
+    """Bytes of a Parquet file's footer with its length and magic."""
+    return int.from_bytes(parquet[-8:-4], "little") + 8
+
+
+def _hash(*parts: memoryview) -> bytes:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.digest()
+
+
+def _refusal(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{path} is no rollout file of creditlab, or a damaged one ({reason}); check the path, or delete it and collect the "
+        "update again"
+    )
