@@ -25,16 +25,17 @@ PLUGIN_PACKAGES = sorted(path.name for path in (ROOT / "plugins").iterdir() if (
 LONGEST_FILE = 400
 
 MAY_IMPORT = {
-    "rollouts": set(),
+    "strict_json": set(),
+    "rollouts": {"strict_json"},
     "credit": {"rollouts"},
     "hookspecs": {"credit", "rollouts"},
     "options": {"hookspecs"},
     "registry": {"hookspecs", "options"},
     "testing": {"credit", "hookspecs", "rollouts"},
-    "environments": {"hookspecs", "rollouts"},
+    "environments": {"hookspecs", "rollouts", "strict_json"},
     "policy": {"hookspecs", "rollouts"},
     "learner": {"credit", "hookspecs", "rollouts"},
-    "tracking": {"hookspecs", "registry", "rollouts"},
+    "tracking": {"hookspecs", "registry", "rollouts", "strict_json"},
     "analysis": {"credit", "hookspecs", "registry", "rollouts", "tracking"},
 }
 """Packages of the core and what each may know of the others; those that put them together are not listed."""

@@ -7,8 +7,9 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+from creditlab import strict_json
 from creditlab.tracking.events import Listener, Metrics, Run, Summary
 from creditlab.tracking.writing import writing
 
@@ -28,16 +29,23 @@ class JsonlListener(Listener):
         self._offset = 0
         self._line: dict[str, float | int | None] = {}
 
-    def on_start(self, run: Run) -> None:
+    def on_start(self, run: Run) -> list[str]:
         self._folder, path = run.folder, run.folder / "metrics.jsonl"
         with writing(path):
             self._open(run, path)
+        missing = set(range(0 if run.resumed is None else run.resumed + 1)) - {int(record[STEP]) for record in read(path)}
+        if not missing:
+            return []
+        return [f"{path} lacks {len(missing)} of the steps up to {run.resumed}, the first is {min(missing)}; they are lost"]
 
     def _open(self, run: Run, path: Path) -> None:
         run.folder.mkdir(parents=True, exist_ok=True)
         truncate(path, -1 if run.resumed is None else run.resumed)
+        events = run.folder / "events.jsonl"
         if run.resumed is None:
-            (run.folder / "events.jsonl").unlink(missing_ok=True)
+            events.unlink(missing_ok=True)
+        elif events.exists():
+            _drop_torn_line(events)
         last = read(path)[-1:]
         self._file = path.open("r+b")
         self._offset = self._file.seek(0, os.SEEK_END)
@@ -88,14 +96,22 @@ def read(path: Path) -> list[dict[str, float]]:
     """The records of a metrics.jsonl, one per step, null as NaN; a torn last line is left out, ValueError for any other."""
     if not path.exists():
         return []
-    lines = path.read_bytes().splitlines()
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     records: list[dict[str, float]] = []
     for number, line in enumerate(lines, start=1):
         record = _decode(line)
-        if record is not None:
-            records.append(record)
-        elif number < len(lines):
+        if record is None:
+            if number == len(lines):
+                break
             raise ValueError(f"{path}, line {number}: not a record of metrics; repair or remove the line")
+        if records and record[STEP] <= records[-1][STEP]:
+            raise ValueError(
+                f"{path}, line {number}: step {record[STEP]} comes after step {records[-1][STEP]}; repair the file"
+            )
+        records.append(record)
     return records
 
 
@@ -122,9 +138,23 @@ def _encode(line: Mapping[str, float | int | None]) -> bytes:
 def _decode(line: bytes) -> dict[str, float] | None:
     """One record, or None when the line is not one."""
     try:
-        record = json.loads(line)
-    except ValueError:
+        record: Any = strict_json.parse(line)
+        if not isinstance(record, dict) or type(record.get(STEP)) is not int or record[STEP] < 0:
+            return None
+        return {name: record[STEP] if name == STEP else _number(value) for name, value in record.items()}
+    except (ValueError, OverflowError):
         return None
-    if not isinstance(record, dict) or not isinstance(record.get(STEP), int):
-        return None
-    return {name: math.nan if value is None else value for name, value in record.items()}
+
+
+def _number(value: Any) -> float:
+    if value is None:
+        return math.nan
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError("neither a finite number nor null")
+    return float(value)
+
+
+def _drop_torn_line(path: Path) -> None:
+    """Cuts what a killed process left of its last line, so that the next one begins on its own."""
+    with path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)

@@ -12,12 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from creditlab import __version__
+from creditlab import __version__, strict_json
 from creditlab.config import Job
 from creditlab.credit.conventions import PRESETS, preset
 from creditlab.environments.protocol import Panel
 from creditlab.registry import ConfigError, part_names, registry
 from creditlab.tracking.writing import writing
+from creditlab.training.sealed import sync
 
 PACKAGES = ("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld")
 
@@ -51,16 +52,22 @@ def write_json(path: Path, facts: Mapping[str, Any], then: str = "continue with 
     work = path.with_name(f".{path.name}.tmp")
     with writing(path, then):
         work.write_text(json.dumps(facts, indent=2))
+        sync(work)
         work.replace(path)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of an earlier sitting; raises ConfigError where the file is damaged."""
     try:
-        facts = json.loads(path.read_text())
+        facts = strict_json.parse(path.read_bytes())
     except (OSError, ValueError):
         facts = None
-    if not isinstance(facts, dict) or not all(isinstance(facts.get(k), dict) for k in ("panel", "environment", "warm_start")):
+    sections = ("panel", "environment", "warm_start")
+    if (
+        not isinstance(facts, dict)
+        or not all(isinstance(facts.get(key), dict) for key in sections)
+        or not isinstance(facts.get("sittings", []), list)
+    ):
         raise ConfigError(
             f"{path} is damaged: put back a copy of it, or remove it to resume without a check that the games are the same"
         )

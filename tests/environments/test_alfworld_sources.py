@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -102,11 +104,11 @@ def test_what_cannot_be_read_is_counted_under_its_reason(tmp_path: Path, caplog:
         "no valid JSON": 1,
         "no JSON object": 1,
         "field task is missing or no text": 1,
-        "unknown task type juggle": 1,
+        "unknown task type 'juggle'": 1,
         "no room type has the floor plan 999": 1,
         "unknown floor plan 'attic'": 1,
-        "the problem ends early": 1,
-        "the problem lacks one of its sections": 1,
+        "PDDL syntax error: 7 parentheses are never closed": 1,
+        "unknown section ':gaol'; a problem has :domain, :objects, :init, :goal": 1,
         "movable receptacle, not supported": 1,
         "sliced object, not supported": 1,
         "field pddl_problem is missing or no text": 1,
@@ -114,6 +116,76 @@ def test_what_cannot_be_read_is_counted_under_its_reason(tmp_path: Path, caplog:
     assert loaded.examples["no valid JSON"] == "g.jsonl line 2"
     assert len(caplog.records) == 1
     assert "1 skipped: no valid JSON (first g.jsonl line 2)" in caplog.text
+
+
+def test_a_game_is_parsed_before_it_counts(tmp_path: Path) -> None:
+    """Damage inside of a problem, and a problem that is not what its record says, are met here and not in a run."""
+    whole, look = record(), record(LOOK, "bedroom", 4)
+    problem = whole["pddl_problem"]
+    loaded = load_games(
+        packed(
+            tmp_path / "g.jsonl",
+            whole,
+            record(pddl_problem=problem.replace("(atLocation ", "(atLocaction ", 1)),
+            record(pddl_problem="(" * 5000 + problem),
+            record(pddl_problem=look["pddl_problem"]),
+            record(pddl_problem=problem.replace("-", "_")),
+        )
+    )
+    assert len(loaded.games) == 1
+    reasons = sorted(loaded.skipped)
+    assert reasons[0].startswith("'")
+    assert "has no type in :objects" in reasons[0]
+    assert reasons[1:] == [
+        "PDDL syntax error: more than 50 parentheses within each other",
+        "the goal is that of look_at_obj_in_light, the task type is pick_and_place_simple",
+        "unknown predicate 'atlocaction' in :init; the alfred domain has none such",
+    ]
+
+
+def test_a_line_that_is_no_text_costs_itself_alone(tmp_path: Path) -> None:
+    lines = [json.dumps(record(seed=seed)).encode() for seed in (0, 1, 2)]
+    lines[1] = lines[1][:100] + b"\xff\xfe" + lines[1][100:]
+    (tmp_path / "g.jsonl").write_bytes(b"\n".join(lines))
+    loaded = load_games(tmp_path / "g.jsonl")
+    assert len(loaded.games) == 2
+    assert loaded.skipped == {"no valid JSON": 1}
+
+
+def test_an_archive_of_one_endless_line_ends_the_reading(tmp_path: Path) -> None:
+    """64 MB of blanks in a few kB: no more than 16 MB of it are unpacked."""
+    path = tmp_path / "g.jsonl.xz"
+    compressor = lzma.LZMACompressor(preset=0)
+    with path.open("wb") as file:
+        file.write(compressor.compress(json.dumps(record()).encode() + b"\n"))
+        file.writelines(compressor.compress(b" " * (1 << 20)) for _ in range(64))
+        file.write(compressor.flush())
+    tracemalloc.start()
+    try:
+        loaded = load_games(path)
+        assert tracemalloc.get_traced_memory()[1] < 48 << 20
+    finally:
+        tracemalloc.stop()
+    assert len(loaded.games) == 1
+    assert loaded.skipped == {"the file is damaged from here on (endless line)": 1}
+
+
+def test_a_long_sentence_is_read_in_no_time(tmp_path: Path) -> None:
+    """Blanks without an end, and digits without an end, at which a careless pattern tries every split."""
+    folder(tmp_path, "a/trial_1")
+    folder(tmp_path, "b/trial_2", grammar="Your task is to: put" + " " * 200_000 + "x")
+    folder(tmp_path, "c/trial_3", trajectory={"task_type": PICK, "pddl_params": {}, "floor_plan": "1" * 200_000 + "x"})
+    start = time.process_time()
+    assert len(load_games(tmp_path).games) == 1
+    assert time.process_time() - start < 2
+
+
+def test_many_reasons_are_told_of_in_one_short_line(tmp_path: Path) -> None:
+    path = packed(tmp_path / "g.jsonl", *(record(task_type=f"kind {i % 9}" + "x" * 5000) for i in range(90)))
+    with pytest.raises(ValueError, match="no game of") as caught:
+        load_games(path)
+    assert len(str(caught.value)) < 1500
+    assert str(caught.value).endswith("; 40 skipped for other reasons")
 
 
 def test_a_truncated_archive_keeps_what_came_before(tmp_path: Path) -> None:

@@ -94,6 +94,56 @@ def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
         read(path)
 
 
+@pytest.mark.parametrize(
+    "line",
+    ['{"step": 2, "v": "1"}', '{"step": 2, "v": 1e999}', '{"step": 2, "v": NaN}', '{"step": 2, "v": 1, "v": 2}',
+     '{"step": true}', '{"step": -1}', '{"step": 2.0}', '{"step": 2, "v": %s}' % ("9" * 400), "[" * 100_000,
+     '{"step": 2, "v": []}', "\xff"],
+)  # fmt: skip
+def test_a_line_that_no_run_writes_is_an_error(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(f'{{"step": 1}}\n{line}\n{{"step": 3}}\n'.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"metrics\.jsonl, line 2: not a record"):
+        read(path)
+
+
+@pytest.mark.parametrize("second", [1, 0])
+def test_steps_that_do_not_rise_are_an_error(second: int, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{{"step": 1}}\n{{"step": {second}}}\n')
+    with pytest.raises(ValueError, match=rf"metrics\.jsonl, line 2: step {second} comes after step 1; repair the file"):
+        read(path)
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(ValueError, match=r"metrics\.jsonl cannot be read: Is a directory"):
+        read(tmp_path / "metrics.jsonl")
+
+
+def test_lost_steps_are_told_of_on_resume(tmp_path: Path) -> None:
+    tracker = start(tmp_path)
+    for step in (0, 1, 4):
+        tracker.update(step, {})
+    told: list[str] = []
+    tracker = Tracker([JsonlListener()])
+    tracker.event = lambda kind, message: told.append(f"{kind}: {message}")  # type: ignore[method-assign]
+    run = Run(name="demo", folder=tmp_path, config={}, manifest={}, seed=0, updates=9, resumed=4)
+    tracker.start(run)
+    path = tmp_path / "metrics.jsonl"
+    assert told == [f"warning: {path} lacks 2 of the steps up to 4, the first is 2; they are lost"]
+
+
+def test_what_was_left_of_a_torn_event_goes_on_resume(tmp_path: Path) -> None:
+    start(tmp_path).event("warning", "whole")
+    with (tmp_path / "events.jsonl").open("a") as file:
+        file.write('{"kind": "warn')
+    start(tmp_path, resumed=0).event("warning", "next")
+    messages = [json.loads(line)["message"] for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert messages[0] == "whole"
+    assert messages[-1] == "next"
+
+
 def test_truncate_keeps_the_bytes_of_earlier_lines(tmp_path: Path) -> None:
     tracker = start(tmp_path)
     for step in range(5):

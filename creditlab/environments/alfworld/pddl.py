@@ -47,6 +47,12 @@ PREDICATES: dict[str, tuple[str, ...]] = {
 """Every predicate of the ALFRED domain, in lower case, with the types of its arguments."""
 
 
+_DEEPEST = 50
+"""Parentheses within each other from which a text is no problem; goals of the domain need about twelve."""
+_LONGEST_SHOWN = 80
+"""Characters of an expression that a message shows."""
+
+
 class UnknownDomainError(ValueError):
     """The problem speaks of a domain, predicate, type or goal that the engine does not know."""
 
@@ -62,6 +68,8 @@ def read_expression(text: str, name: str) -> SExpr:
             child: list[SExpr] = []
             current.append(child)
             parents.append(current)
+            if len(parents) > _DEEPEST:
+                raise ValueError(f"{name}: PDDL syntax error: more than {_DEEPEST} parentheses within each other")
             current = child
         elif token == ")":
             if not parents:
@@ -122,7 +130,10 @@ def check_atom(atom: SExpr, types: dict[str, str], name: str, where: str) -> tup
 
 
 def show(expression: SExpr) -> str:
-    """The expression as PDDL text, for messages."""
-    if isinstance(expression, str):
-        return expression
-    return "(" + " ".join(show(part) for part in expression) + ")"
+    """The expression as PDDL text, for messages: cut where it is long."""
+    text = _text(expression)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _text(expression: SExpr) -> str:
+    return expression if isinstance(expression, str) else f"({' '.join(map(_text, expression))})"

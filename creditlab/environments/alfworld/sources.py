@@ -8,7 +8,6 @@ left out and counted under a named reason; where no game is left, that is an err
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import lzma
 import os
@@ -20,8 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from creditlab import strict_json
 from creditlab.environments.alfworld.families import FAMILIES, task_sentences
 from creditlab.environments.alfworld.gametext import GameText
+from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.scenes import room_of_plan
 
 _log = logging.getLogger(__name__)
@@ -31,9 +32,16 @@ PROBLEM_FILE = "initial_state.pddl"
 TRAJECTORY_FILE = "traj_data.json"
 DATA_VARIABLE = "ALFWORLD_DATA"
 _DEFAULT_DATA = "~/.cache/alfworld"
+SPLITS = ("train", "valid_seen", "valid_unseen")
+"""The official splits that have games to play."""
 _SUFFIXES = (".jsonl", ".jsonl.xz")
-_TASK = re.compile(r"Your task is to: (.+?)\.?\s*(?:\"|$)", re.MULTILINE)
-_PLAN = re.compile(r"(?:FloorPlan)?(\d+)$")
+_TASK = re.compile(r'Your task is to: ([^"\n]{1,500})(?:["\n]|$)')
+_PLAN = re.compile(r"(?<!\d)(\d{1,6})$")
+_LONGEST_RECORD = 1 << 24
+"""Bytes of a line in a packed file from which it is no game; real ones have about 50,000."""
+_REASONS = 5
+"""Reasons that a message lists."""
+_LONGEST_REASON = 160
 
 
 Wanted = Callable[[str, int], bool]
@@ -43,7 +51,7 @@ Reader = Callable[[Wanted], GameText | None]
 
 
 class UnreadableGameError(ValueError):
-    """A game that is left out; the message is the reason it is counted under."""
+    """A game that is left out; the message, without the game's name, is the reason it is counted under."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +86,13 @@ def load_games(path: Path, families: Collection[str] = FAMILIES, rooms: Collecti
         try:
             game = read(wanted)
         except UnreadableGameError as error:
-            skipped[str(error)] += 1
-            examples.setdefault(str(error), name)
+            reason = str(error)[:_LONGEST_REASON]
+            skipped[reason] += 1
+            examples.setdefault(reason, name)
             continue
         if game is not None:
             games.append(game)
-    reasons = "; ".join(f"{count} skipped: {reason} (first {examples[reason]})" for reason, count in skipped.items())
+    reasons = _listed(skipped, examples)
     if not games:
         wanted_games = f"{', '.join(families)} in {', '.join(rooms) or 'any room'}"
         raise ValueError("; ".join(filter(None, [f"no game of {wanted_games} found in {path}", reasons])))
@@ -92,13 +101,21 @@ def load_games(path: Path, families: Collection[str] = FAMILIES, rooms: Collecti
     return GameSet(str(path), tuple(games), dict(skipped), examples)
 
 
+def _listed(skipped: Counter[str], examples: Mapping[str, str]) -> str:
+    """The most frequent reasons in words, with the first game of each."""
+    frequent = skipped.most_common(_REASONS)
+    listed = [f"{count} skipped: {reason} (first {examples[reason]})" for reason, count in frequent]
+    others = skipped.total() - sum(count for _, count in frequent)
+    return "; ".join([*listed, f"{others} skipped for other reasons"] if others else listed)
+
+
 def find_games(where: str, key: str, split: str) -> Path:
     """The path that `where` stands for: a packed file, a directory, or `auto` for the data that alfworld-download stored.
 
     A directory with splits gives the named one. Raises ValueError naming the configuration key and what was looked for.
     """
     if where == "auto":
-        root = Path(os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA).expanduser()
+        root = data_root()
         hint = f"run alfworld-download, set ${DATA_VARIABLE} to where its data lies, or give a path"
     else:
         root = Path(os.path.expandvars(where)).expanduser()
@@ -111,6 +128,16 @@ def find_games(where: str, key: str, split: str) -> Path:
         return root
     parts = [root / split, *sorted(root.glob(f"json_2.1.*/{split}"), reverse=True)]
     return next((part for part in parts if part.is_dir()), root)
+
+
+def data_root() -> Path:
+    """Where alfworld-download stores its data."""
+    return Path(os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA).expanduser()
+
+
+def count_games(path: Path) -> int:
+    """Number of games in a directory or a packed file, readable or not."""
+    return sum(1 for _ in _candidates(path))
 
 
 def find_evaluation_games(training: Path) -> Path:
@@ -135,11 +162,15 @@ def _packed(path: Path) -> Iterator[tuple[str, Reader]]:
     opened = lzma.open if path.name.endswith(".xz") else open
     number = 0
     try:
-        with opened(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
+        with opened(path, "rb") as lines:
+            while line := lines.readline(_LONGEST_RECORD):  # a damaged archive may unpack to whatever fits
+                number += 1
+                if len(line) == _LONGEST_RECORD:
+                    yield f"{path.name} line {number}", partial(_refuse, "the file is damaged from here on (endless line)")
+                    return
                 if line.strip():
                     yield f"{path.name} line {number}", partial(_read_line, line)
-    except (EOFError, lzma.LZMAError, UnicodeDecodeError, OSError) as error:
+    except (EOFError, lzma.LZMAError, OSError) as error:
         reason = f"the file is damaged from here on ({type(error).__name__})"
         yield f"{path.name} after line {number}", partial(_refuse, reason)
 
@@ -148,7 +179,7 @@ def _refuse(reason: str, wanted: Wanted) -> None:
     raise UnreadableGameError(reason)
 
 
-def _read_line(line: str, wanted: Wanted) -> GameText | None:
+def _read_line(line: bytes, wanted: Wanted) -> GameText | None:
     record = _json_object(line)
     path = _text(record, "path")
     _official_filter(path)
@@ -160,7 +191,7 @@ def _read_line(line: str, wanted: Wanted) -> GameText | None:
 
 def _read_folder(folder: Path, name: str, wanted: Wanted) -> GameText | None:
     _official_filter(name)
-    trajectory = _json_object(_read_text(folder / TRAJECTORY_FILE))
+    trajectory = _json_object(_read_bytes(folder / TRAJECTORY_FILE))
     family, params = _family(trajectory), trajectory.get("pddl_params")
     if not isinstance(params, dict):
         raise UnreadableGameError(f"{TRAJECTORY_FILE} has no pddl_params")
@@ -171,16 +202,17 @@ def _read_folder(folder: Path, name: str, wanted: Wanted) -> GameText | None:
     if not wanted(family, plan):
         return None
     if not (folder / GAME_FILE).exists():
-        goal = params.get("toggle_target") or params.get("parent_target")
-        sentence = task_sentences(family, str(params.get("object_target")), str(goal))[0]
+        goal = "toggle_target" if params.get("toggle_target") else "parent_target"
+        sentence = task_sentences(family, _text(params, "object_target"), _text(params, goal))[0]
         return _game(name, sentence, family, plan, _read_text(folder / PROBLEM_FILE))
-    record = _json_object(_read_text(folder / GAME_FILE))
+    record = _json_object(_read_bytes(folder / GAME_FILE))
     if record.get("solvable") is not True:
         raise UnreadableGameError("not solvable, or not known to be")
-    task = _TASK.search(_text(record, "grammar"))
-    if task is None or task.group(1) == "UNKNOWN GOAL":
+    found = _TASK.search(_text(record, "grammar"))
+    task = found.group(1).strip().removesuffix(".") if found else ""
+    if task in ("", "UNKNOWN GOAL"):
         raise UnreadableGameError("the grammar holds no task sentence")
-    return _game(name, task.group(1), family, plan, _text(record, "pddl_problem"))
+    return _game(name, task, family, plan, _text(record, "pddl_problem"))
 
 
 def _official_filter(name: str) -> None:
@@ -192,18 +224,22 @@ def _official_filter(name: str) -> None:
 
 
 def _game(name: str, task: str, family: str, plan: int, problem: str) -> GameText:
-    """Checks the outline of the problem, so that damage shows at once; it is parsed when it is first played."""
-    if not all(part in problem for part in ("(define", "(:objects", "(:init", "(:goal")):
-        raise UnreadableGameError("the problem lacks one of its sections")
-    if problem.count("(") > problem.count(")"):
-        raise UnreadableGameError("the problem ends early")
+    """The game, once its problem has been parsed, so that a damaged one is not met in the middle of a run."""
+    try:
+        game = parse_problem(problem, task, name)
+    except ValueError as error:
+        raise UnreadableGameError(str(error).removeprefix(f"{name}: ")) from None
+    if game.family != family:
+        raise UnreadableGameError(f"the goal is that of {game.family}, the task type is {family}")
+    if len(game.targets) < game.required or not (game.goal_receptacles or game.lamps):
+        raise UnreadableGameError("nothing in it can satisfy the goal")
     return GameText(name, task.strip().removesuffix("."), family, room_of_plan(plan), plan, problem)
 
 
 def _family(record: Mapping[str, Any]) -> str:
     family = _text(record, "task_type")
     if family not in FAMILIES:
-        raise UnreadableGameError(f"unknown task type {family}")
+        raise UnreadableGameError(f"unknown task type {family[:40]!r}")
     return family
 
 
@@ -226,9 +262,9 @@ def _text(record: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _json_object(text: str) -> Mapping[str, Any]:
+def _json_object(text: bytes) -> Mapping[str, Any]:
     try:
-        record = json.loads(text)
+        record = strict_json.parse(text)
     except ValueError:
         raise UnreadableGameError("no valid JSON") from None
     if not isinstance(record, dict):
@@ -236,8 +272,15 @@ def _json_object(text: str) -> Mapping[str, Any]:
     return record
 
 
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableGameError(f"{path.name} cannot be read ({type(error).__name__})") from None
+
+
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return _read_bytes(path).decode()
+    except UnicodeDecodeError as error:
         raise UnreadableGameError(f"{path.name} cannot be read ({type(error).__name__})") from None
