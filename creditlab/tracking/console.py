@@ -15,7 +15,7 @@ from creditlab.tracking import metrics as names
 from creditlab.tracking.events import Listener, Metrics, Run, Summary
 from creditlab.tracking.jsonl import read
 from creditlab.tracking.summary import evaluations, summarise
-from creditlab.tracking.text import clean, duration, percent, sparkline
+from creditlab.tracking.text import clean, duration, encodable, percent, sparkline
 
 Mode = Literal["auto", "live", "plain", "quiet"]
 
@@ -132,8 +132,8 @@ class ConsoleListener(Listener):
         self._console.print(table)
 
     def _printable(self, text: str) -> str:
-        """The text with `?` for what the stream cannot encode; a listener must not fail over a sign."""
-        return text.encode(self._console.encoding, "replace").decode(self._console.encoding)
+        """What the stream can show of the text; a listener must not fail over a sign."""
+        return encodable(text, self._console.encoding)
 
     def _drawn(self, curve: list[float]) -> str:
         return sparkline(curve) if self._console.encoding.startswith("utf") else ""

@@ -15,6 +15,11 @@ def clean(text: str, limit: int = 300) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def encodable(text: str, encoding: str) -> str:
+    """The text with `?` for what a stream of this encoding cannot show."""
+    return text.encode(encoding, "replace").decode(encoding)
+
+
 def percent(share: float) -> str:
     """A share as a percentage with one decimal."""
     return f"{100 * share:.1f} %"

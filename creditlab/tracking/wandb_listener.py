@@ -32,7 +32,7 @@ class WandbListener(Listener):
         self._folder = run.folder
         warnings: list[str] = []
         name = _run_id(run)
-        for mode in self._modes(warnings):
+        for mode in modes(self._config.wandb, warnings):
             try:
                 self._run = self._open(run, mode, name)
                 break
@@ -71,15 +71,6 @@ class WandbListener(Listener):
     def _result(self) -> dict[str, float]:
         return {f"curve/{name}": value for name, value in summarise(read(self._folder / "metrics.jsonl")).items()}
 
-    def _modes(self, warnings: list[str]) -> tuple[Mode, ...]:
-        """The modes to try, in order; none when W&B is disabled."""
-        choice: str = self._config.wandb
-        if choice == "auto":
-            choice = os.environ.get("WANDB_MODE") or ("online" if _has_credentials(warnings) else "offline")
-        if choice == "disabled":
-            return ()
-        return ("online", "offline") if choice == "online" else ("offline",)
-
     def _open(self, run: Run, mode: Mode, name: str) -> Any:
         import wandb
 
@@ -108,7 +99,16 @@ class WandbListener(Listener):
         )
 
 
-def _has_credentials(warnings: list[str]) -> bool:
+def modes(choice: str, warnings: list[str]) -> tuple[Mode, ...]:
+    """The modes that `tracking.wandb` comes to, in the order in which they are tried; none when W&B is disabled."""
+    if choice == "auto":
+        choice = os.environ.get("WANDB_MODE") or ("online" if has_key(warnings) else "offline")
+    if choice == "disabled":
+        return ()
+    return ("online", "offline") if choice == "online" else ("offline",)
+
+
+def has_key(warnings: list[str]) -> bool:
     """Whether W&B itself finds a key (environment, settings, netrc); nothing is asked for, sent or shown."""
     os.environ.setdefault("WANDB_SILENT", "true")
     import wandb
