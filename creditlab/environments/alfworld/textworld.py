@@ -10,7 +10,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from importlib import import_module
 from typing import Any
+
+_TRANSLATIONS = 4
+"""Translated problems kept: two of each of the last two games."""
 
 
 class RealEngine:
@@ -21,6 +26,10 @@ class RealEngine:
         from textworld import EnvInfos
         from textworld.envs.pddl import PddlEnv
 
+        planner: Any = import_module("fast_downward")
+        if not hasattr(planner.pddl2sas, "cache_info"):
+            # a new episode translates its problem four times, with two different results; siblings play the same problem
+            planner.pddl2sas = lru_cache(maxsize=_TRANSLATIONS)(planner.pddl2sas)
         self._env: Any = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)), shuffle=False)
         self._packed: str | None = None
         self._state: Any = None
