@@ -1,0 +1,3 @@
+"""A worker that cannot be made."""
+
+raise RuntimeError("no engine here")

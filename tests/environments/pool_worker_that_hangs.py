@@ -1,0 +1,5 @@
+"""A worker whose start takes for ever."""
+
+import time
+
+time.sleep(600)
