@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,14 @@ from creditlab.options import ConfigError
 from creditlab.policy.policy import encode_prompts, encode_target
 from creditlab.policy.prompts import Context
 from creditlab.policy.settings import PromptSettings
+from creditlab.training.sealed import seal, unseal
 from creditlab.training.seeds import derive
 from creditlab.training.settings import WarmStartSettings
 
 Ids = NDArray[np.int32]
 Progress = Callable[[int, int], None]
-FORMAT = 2
+FACTS_FILE = "warm_start.json"
+FORMAT = 3
 """Raised whenever a change to the code makes cached warm starts differ from fresh ones."""
 
 
@@ -38,22 +43,40 @@ class Demonstrations:
     """The expert's action in each context; what was executed may differ."""
     success_rate: float
     """Share of the noisy demonstrations that solved their task."""
+    failed: int
+    """Demonstrations that the environment broke off; nothing is learned from them."""
+    first_error: str
+    """What happened in the first of those, and in which task."""
 
 
 def demonstrate(env: Environment, settings: WarmStartSettings, progress: Progress | None = None) -> Demonstrations:
-    """Plays the expert with slips on training tasks; the target of every decision stays the expert's action."""
+    """Plays the expert with slips on training tasks; the target of every decision stays the expert's action.
+
+    Raises ValueError with the first error where every demonstration failed.
+    """
     tasks = env.train_tasks()
     order = derive(settings.seed, "demonstrated tasks").permutation(len(tasks))[: settings.games]
     contexts: list[Context] = []
     actions: list[str] = []
-    solved = 0
+    errors: list[str] = []
+    solved = played = 0
     for count, index in enumerate(order):
         for repeat in range(settings.demonstrations):
             rng = derive(settings.seed, "demonstration", tasks[index].id, repeat)
-            solved += _play(env, tasks[index], settings, rng, contexts, actions)
+            try:
+                seen, shown, success = _play(env, tasks[index], settings, rng)
+            except Exception as error:  # whatever an environment raises costs one demonstration, never the run
+                errors.append(f"task {tasks[index].id!r}: {type(error).__name__}: {error}")
+                continue
+            contexts += seen
+            actions += shown
+            solved += success
+            played += 1
         if progress:
             progress(count + 1, len(order))
-    return Demonstrations(contexts, actions, solved / max(1, len(order) * settings.demonstrations))
+    if errors and not played:
+        raise ValueError(f"every demonstration of the warm start failed, first: {errors[0]}")
+    return Demonstrations(contexts, actions, solved / max(1, played), len(errors), errors[0] if errors else "")
 
 
 def encode(demonstrations: Demonstrations, prompt: PromptSettings, tokenizer: Any) -> list[tuple[Ids, Ids]]:
@@ -64,17 +87,14 @@ def encode(demonstrations: Demonstrations, prompt: PromptSettings, tokenizer: An
 
 
 def _play(
-    env: Environment,
-    task: Task,
-    settings: WarmStartSettings,
-    rng: np.random.Generator,
-    contexts: list[Context],
-    actions: list[str],
-) -> bool:
-    """One demonstration; returns whether it solved the task."""
+    env: Environment, task: Task, settings: WarmStartSettings, rng: np.random.Generator
+) -> tuple[list[Context], list[str], bool]:
+    """One demonstration: the contexts, the expert's actions in them, and whether it solved the task."""
     episode, expert = env.episode(task), env.expert(task, rng)
     now = episode.start()
     history: list[tuple[str, str]] = []
+    contexts: list[Context] = []
+    actions: list[str] = []
     for _ in range(env.horizon):
         if now.done:
             break
@@ -88,11 +108,11 @@ def _play(
             executed = now.view.actions[int(rng.integers(len(now.view.actions)))]
         history.append((now.view.observation, executed))
         now = episode.step(executed)
-    return now.success
+    return contexts, actions, now.success
 
 
 class WarmStartCache:
-    """Warm-started models on disk, in folders named by the hash of everything they depend on."""
+    """Warm-started models on disk, whole or absent, in folders named by the hash of everything they depend on."""
 
     def __init__(self, folder: str | None, key: dict[str, Any]) -> None:
         text = json.dumps({"format": FORMAT, "creditlab": __version__, **key}, sort_keys=True)
@@ -100,16 +120,18 @@ class WarmStartCache:
         self.root = cache_root(folder)
         self.path = self.root / self.hash
 
-    @property
-    def found(self) -> bool:
-        """Whether a whole warm start lies there; folders are moved into place only when complete."""
+    def read(self, report: Callable[[str], None]) -> dict[str, Any] | None:
+        """What was noted when the warm start was made; None where there is none, `report` is told of a damaged one."""
         try:
-            return (self.path / "model.safetensors").is_file() and (self.path / "warm_start.json").is_file()
-        except PermissionError:  # `check_writable` will tell of it
-            return False
+            return unseal(self.path, FACTS_FILE) if self.path.is_dir() else None
+        except ValueError as error:
+            report(f"warm start {error}; it is made again")
+        except PermissionError:  # `prepare` will tell of it
+            pass
+        return None
 
-    def check_writable(self) -> None:
-        """Makes the cache's folder; raises ConfigError where nothing can be written there."""
+    def prepare(self) -> None:
+        """Makes the cache's folder without what killed processes left; raises ConfigError where it cannot be written."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=self.root).close()
@@ -117,26 +139,38 @@ class WarmStartCache:
             raise ConfigError(
                 f"warm_start.cache: cannot write {self.root}: {error.strerror}; set warm_start.cache to another folder"
             ) from None
-
-    def facts(self) -> dict[str, Any]:
-        """What was noted when the warm start was made."""
-        facts: dict[str, Any] = json.loads((self.path / "warm_start.json").read_text())
-        return facts
+        with _lock(self.root, fcntl.LOCK_EX | fcntl.LOCK_NB) as alone:
+            for leftover in self.root.glob(".building-*") if alone else ():
+                shutil.rmtree(leftover, ignore_errors=True)
 
     def store(self, model: Any, tokenizer: Any, facts: dict[str, Any]) -> None:
-        """Writes the model in Hugging Face format, with its facts, and moves it into place in one step."""
+        """Writes the model in Hugging Face format, sealed with its facts, and moves it into place in one step."""
         self.root.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=".building-", dir=self.root))
-        try:
-            model.save_pretrained(work)
-            tokenizer.save_pretrained(work)
-            (work / "warm_start.json").write_text(json.dumps(facts, indent=2))
-            if self.found:  # another run was faster, and may be reading its own by now
-                return
-            shutil.rmtree(self.path, ignore_errors=True)
-            work.rename(self.path)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
+        with _lock(self.root, fcntl.LOCK_SH):  # nobody may take what is being written for a leftover
+            work = Path(tempfile.mkdtemp(prefix=".building-", dir=self.root))
+            try:
+                model.save_pretrained(work)
+                tokenizer.save_pretrained(work)
+                seal(work, FACTS_FILE, facts)
+                if self.read(lambda _: None) is not None:  # another run was faster, and may be reading its own by now
+                    return
+                shutil.rmtree(self.path, ignore_errors=True)
+                work.rename(self.path)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def _lock(folder: Path, kind: int) -> Iterator[bool]:
+    """Holds a lock on a folder where that is possible; yields whether it is held. It ends with the process."""
+    handle, held = os.open(folder, os.O_RDONLY), False
+    try:
+        with suppress(OSError):  # somebody else has it, or the file system has no locks
+            fcntl.flock(handle, kind)
+            held = True
+        yield held
+    finally:
+        os.close(handle)
 
 
 def cache_root(folder: str | None) -> Path:

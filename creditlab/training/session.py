@@ -114,7 +114,7 @@ class Session:
             self.tracker.event("warning", note)
         with self._timed(m.TIME_WARM_START):
             if self.checkpoint is None or needs_reference(job):
-                start, now = warm_start(job, self.tracker.progress)
+                start, now = warm_start(job, self.tracker.progress, functools.partial(self.tracker.event, "warning"))
                 check_start(facts["warm_start"], now)
                 facts["warm_start"] = facts["warm_start"] or now
             model, tokenizer = load_model(self.checkpoint.path / "model" if self.checkpoint else start)

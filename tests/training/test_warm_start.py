@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import random
 from collections import Counter
 from dataclasses import replace
@@ -22,6 +24,7 @@ from creditlab.policy.settings import PromptSettings, TinyModel
 from creditlab.policy.tiny import build_model, build_tokenizer
 from creditlab.policy.warm_start import imitate, rate
 from creditlab.training.demonstrations import demonstrate, encode
+from creditlab.training.sealed import seal
 from creditlab.training.seeds import derive
 from creditlab.training.settings import WarmStartSettings
 from creditlab.training.start import warm_start
@@ -203,10 +206,9 @@ def digest(job: Job) -> str:
 def test_everything_that_matters_changes_the_hash_and_nothing_else_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def hollow(job: Job, cache: Any, report: Any) -> dict[str, Any]:
+    def hollow(job: Job, cache: Any, *others: Any) -> None:
         cache.path.mkdir(parents=True, exist_ok=True)
-        (cache.path / "warm_start.json").write_text("{}")
-        return {}
+        seal(cache.path, "warm_start.json", {"hollow": True})
 
     monkeypatch.setattr("creditlab.training.start._make", hollow)
     base = digest(quick_job(tmp_path))
@@ -237,14 +239,67 @@ def test_a_warm_start_that_breaks_off_leaves_nothing_behind(tmp_path: Path, monk
     assert facts["cached"] is False
 
 
-def test_half_a_warm_start_in_the_cache_is_made_again(tmp_path: Path) -> None:
+DAMAGES = {
+    "model.safetensors": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "tokenizer.json": lambda path: path.write_bytes(path.read_bytes()[:500]),
+    "config.json": Path.unlink,
+    "warm_start.json": Path.unlink,
+}
+
+
+@pytest.mark.parametrize("file", DAMAGES)
+def test_a_damaged_warm_start_is_named_and_made_again(file: str, tmp_path: Path) -> None:
     job = quick_job(tmp_path)
     path, _ = warm_start(job, silent)
     whole = (path / "model.safetensors").read_bytes()
-    (path / "warm_start.json").unlink()
-    again, facts = warm_start(job, silent)
+    DAMAGES[file](path / file)
+    told: list[str] = []
+    again, facts = warm_start(job, silent, told.append)
     assert (again, facts["cached"]) == (path, False)
+    assert len(told) == 1
+    assert told[0].startswith(f"warm start {path / file} is missing or ")
     assert (path / "model.safetensors").read_bytes() == whole
+    assert warm_start(job, silent, told.append)[1]["cached"] is True
+    assert len(told) == 1
+
+
+def test_what_a_killed_process_left_in_the_cache_is_cleared_away(tmp_path: Path) -> None:
+    left = tmp_path / "cache" / ".building-x1"
+    left.mkdir(parents=True)
+    (left / "model.safetensors").write_bytes(b"half")
+    path, _ = warm_start(quick_job(tmp_path), silent)
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == [path.name]
+
+
+def test_what_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (cache / ".building-x1").mkdir(parents=True)
+    handle = os.open(cache, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH)  # as every process holds it while it writes
+        path, _ = warm_start(quick_job(tmp_path), silent)
+    finally:
+        os.close(handle)
+    assert sorted(p.name for p in cache.iterdir()) == [".building-x1", path.name]
+
+
+def test_a_demonstration_that_fails_is_left_out_and_told_of(tmp_path: Path) -> None:
+    told: list[str] = []
+    broken = Corridor(fault=lambda episode, moment: episode == 1 and moment == "step")
+    _, facts = warm_start(quick_job(tmp_path, env=broken), silent, told.append)
+    assert facts["demonstrations_failed"] == 1
+    assert facts["examples"] == 3 * 2  # four tasks of two steps, one of them without
+    assert [message.partition(": ")[0] for message in told] == ["1 demonstrations failed and are left out, first"]
+    assert "CrashError: the world ended" in told[0]
+
+
+def test_a_warm_start_of_nothing_but_failures_is_one_error(tmp_path: Path) -> None:
+    broken = Corridor(fault=lambda episode, moment: moment == "start")
+    with pytest.raises(
+        ValueError, match=r"every demonstration of the warm start failed, first: task 't\d': CrashError: no such"
+    ):
+        warm_start(quick_job(tmp_path, env=broken), silent)
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 def test_the_run_starts_from_the_imitated_policy(tmp_path: Path) -> None:
