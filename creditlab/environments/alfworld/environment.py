@@ -99,7 +99,7 @@ class ALFWorld:
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise ValueError(f"env.{key} must be at least 1, not {value}")
-        if self.timeout <= 0:
+        if not self.timeout > 0:
             raise ValueError(f"env.timeout must be above 0 seconds, not {self.timeout:g}")
         if self.engine == "textworld" and not installed():
             raise ValueError("env.engine=textworld needs the alfworld package: pip install 'creditlab[alfworld]'")
