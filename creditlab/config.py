@@ -146,6 +146,7 @@ class Job:
         """Ten hex digits that identify what the run computes, whatever its seed, length or tracking."""
         kept = {k: v for k, v in self.config.items() if k not in VOLATILE}
         kept["training"] = {k: v for k, v in kept["training"].items() if k != "updates"}
+        kept["env"] = {k: v for k, v in kept["env"].items() if k not in getattr(self.env, "operational", ())}
         return hashlib.sha256(json.dumps(_canonical(kept), sort_keys=True).encode()).hexdigest()[:10]
 
     @property

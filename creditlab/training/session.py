@@ -75,6 +75,8 @@ def train(job: Job) -> int:
             return _train(job)
         except WriteError:  # while preparing; the tracker has told of it
             return EXIT_FAILED
+        finally:
+            job.env.close()
 
 
 def _train(job: Job) -> int:

@@ -32,7 +32,7 @@ def warm_start(job: Job, report: Report, warn: Callable[[str], None] = _log.warn
 
     A cached one that is damaged is made again, and `warn` is told of it, as of demonstrations that failed.
     """
-    settings, env = job.settings.warm_start, job.env
+    settings, env = job.settings.warm_start, job.env.rehearsal()
     facts = asdict(env) if is_dataclass(env) and not isinstance(env, type) else {}
     cache = WarmStartCache(settings.cache, cache_key(job.model, job.prompt, settings, {**facts, **env.describe()}))
     started = time.perf_counter()
@@ -48,7 +48,7 @@ def warm_start(job: Job, report: Report, warn: Callable[[str], None] = _log.warn
 
 
 def _make(job: Job, cache: WarmStartCache, report: Report, warn: Callable[[str], None]) -> None:
-    settings, env = job.settings.warm_start, job.env
+    settings, env = job.settings.warm_start, job.env.rehearsal()
     cache.prepare()  # an imitation that cannot be kept would be lost
     seed = number(settings.seed, "initial weights") % 2**32
     model, tokenizer = job.model.build(env.vocabulary(), env.phrases, seed)
