@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from itertools import islice
 from multiprocessing import get_context
 from typing import Protocol
@@ -123,8 +124,16 @@ def _difference(fast: Player, other: Player, text: str, other_text: str, after: 
 
 @cache
 def real_engine() -> RealEngine:
-    """One for each process: what an engine has loaded of the planner is never given back."""
-    return RealEngine()
+    """One for each process: what an engine has loaded of the planner is never given back.
+
+    The package parses the same few templates and conditions anew at every step, which takes more than half of its time; here
+    each is parsed once. What is made of the parse, and all else, is the package's own.
+    """
+    engine = RealEngine()
+    for module in ("textworld.envs.pddl.textgen", "textworld.logic"):
+        parser = import_module(module)._PARSER
+        parser.parse = cache(parser.parse)
+    return engine
 
 
 def play(job: Job) -> Outcome:
