@@ -48,7 +48,11 @@ def config_dir() -> str:
 
 @functools.cache
 def install_config() -> None:
-    """Gives every component its node in Hydra's config store and adds the plug-ins' own configuration folders."""
+    """Gives every component its node in Hydra's config store and adds the plug-ins' own configuration folders.
+
+    A value may depend on a choice: `${choose:${method.name},{mcgpo:250},150}` is the entry of that name, else the last one.
+    """
+    OmegaConf.register_new_resolver("choose", lambda name, table, default: table.get(name, default), replace=True)
     store = ConfigStore.instance()
     plain = {f.name: f.default for f in fields(RunSettings) if f.name not in SECTIONS}
     sections = {name: _defaults(cls) for name, cls in SECTION_CLASSES.items()}
@@ -238,6 +242,11 @@ def check_job(job: Job) -> None:
     And a prompt and response that together are longer than the model's positions.
     """
     _check_lengths(job)
+    if hasattr(job.model, "check_precision") and hasattr(job.learner, "precision"):
+        try:
+            job.model.check_precision(job.learner.precision)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
     size = job.settings.rollout.group_size
     given = {"group", *getattr(job.env, "provides", ())}
     for part in credit_parts(job):

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
@@ -115,11 +117,17 @@ def _several(override: str) -> str:
 
 
 def _names(group: str) -> list[str]:
-    """What can be chosen in a config group: components and files."""
+    """What can be chosen in a config group: components and files, those in folders below it as `folder/name`."""
     if GlobalHydra.instance().is_initialized():  # its search path may be longer than the shipped one
-        return list(GlobalHydra.instance().config_loader().get_group_options(group))
+        return _options(GlobalHydra.instance().config_loader(), group)
     with hydra_session() as loader:
-        return list(loader.get_group_options(group))
+        return _options(loader, group)
+
+
+def _options(loader: ConfigLoader, group: str) -> list[str]:
+    folders = loader.get_group_options(group, ObjectType.GROUP)
+    below = [f"{folder}/{name}" for folder in folders for name in _options(loader, f"{group}/{folder}")]
+    return [*loader.get_group_options(group), *below]
 
 
 def _unknown_choice(group: str, name: str) -> str:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from creditlab.cli import compose_job
-from creditlab.config import SECTION_CLASSES, config_dir
+from creditlab.config import SECTION_CLASSES
 from creditlab.options import option_docs, options_model
 from creditlab.registry import Component, registry
 from creditlab.training.settings import RunSettings
@@ -210,22 +209,3 @@ def test_every_plugin_package_has_an_entry_point_and_types() -> None:
     assert set(points.values()) == {"creditlab.builtin", *PLUGIN_PACKAGES}
     assert all(name == module.removeprefix("creditlab_") for name, module in points.items() if name != "builtin")
     assert all((ROOT / "plugins" / package / "py.typed").exists() for package in PLUGIN_PACKAGES)
-
-
-def shipped(group: str) -> list[str]:
-    return sorted(path.stem for path in Path(config_dir(), group).glob("*.yaml"))
-
-
-def test_every_shipped_config_composes() -> None:
-    composed = 1
-    compose_job([])
-    for group in ("experiment", "preset"):
-        for name in shipped(group):
-            assert compose_job([f"{group}={name}"]).choices[group] == name
-            composed += 1
-    for name in shipped("tuning"):
-        method, _, env = name.rpartition("_")
-        assert compose_job([f"method={method}", f"env={env}"]).choices["tuning@method"] == name
-        composed += 1
-    other = {"config.yaml", "creditlab.yaml"}  # the root, which all of them use, and the text of --help
-    assert composed == 1 + len([path for path in Path(config_dir()).rglob("*.yaml") if path.name not in other])

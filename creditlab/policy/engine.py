@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,17 +48,31 @@ class TransformersGenerator:
         """Responses to prompts, in their order; `uniforms` [prompts, longest response]; temperature 0 is greedy."""
         if len(prompts) != len(uniforms):
             raise ValueError(f"{len(prompts)} prompts need as many rows of random numbers, got {len(uniforms)}")
-        training = self.model.training
-        self.model.eval()
         samples: list[Sample | None] = [None] * len(prompts)
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))  # neighbours of like length pad less
         calls = max(1, -(-len(order) // batch_size))
-        for call in np.array_split(np.array(order, dtype=np.int64), calls):
-            chosen = [prompts[i] for i in call]
-            for index, sample in zip(call, self._generate(chosen, uniforms[call], temperature), strict=True):
-                samples[index] = sample
-        self.model.train(training)
+        with self._generating():
+            for call in np.array_split(np.array(order, dtype=np.int64), calls):
+                chosen = [prompts[i] for i in call]
+                for index, sample in zip(call, self._generate(chosen, uniforms[call], temperature), strict=True):
+                    samples[index] = sample
         return [sample for sample in samples if sample is not None]
+
+    @contextmanager
+    def _generating(self) -> Iterator[None]:
+        """The model without dropout and without generation settings of its own.
+
+        `generate` fills what a call leaves open from the model's generation_config.json; a repetition penalty from there
+        would bend the distribution that is recorded and trained.
+        """
+        training, own = self.model.training, self.model.generation_config
+        self.model.eval()
+        self.model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            self.model.generation_config = own
+            self.model.train(training)
 
     def _generate(self, prompts: list[Ids], uniforms: NDArray[np.float64], temperature: float) -> list[Sample]:
         ids, mask = left_pad(prompts, self.pad, self.model.device)
@@ -93,12 +108,18 @@ class TransformersGenerator:
         return Sample(row[:length].copy(), logprobs[:length].copy(), cut=not ended)
 
     def _stop_string_end(self, row: Ids) -> int | None:
-        """Number of tokens after which a stop string is complete, or None."""
-        for length in range(1, len(row) + 1):
-            text = self.tokenizer.decode(row[:length], skip_special_tokens=True)
-            if any(stop in text for stop in self.stop_strings):
-                return length
-        return None
+        """Number of tokens after which a stop string is complete, or None. What a beginning holds, a longer one holds too."""
+        first, last = 1, len(row)
+        if not self._stopped(row):
+            return None
+        while first < last:
+            middle = (first + last) // 2
+            first, last = (first, middle) if self._stopped(row[:middle]) else (middle + 1, last)
+        return first
+
+    def _stopped(self, row: Ids) -> bool:
+        text = self.tokenizer.decode(row, skip_special_tokens=True)
+        return any(stop in text for stop in self.stop_strings)
 
 
 class _InverseSampler(LogitsProcessor):

@@ -1,4 +1,4 @@
-"""Models and tokenizers from folders in Hugging Face format; safetensors only, no code from the folder."""
+"""Models and tokenizers that creditlab itself has saved in Hugging Face format; safetensors only, no code of the folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def load_model(folder: Path) -> tuple[Any, Any]:
 
 def load_tokenizer(folder: Path) -> Any:
     """The tokenizer of a folder, exactly as it was saved."""
-    config = json.loads((Path(folder) / "tokenizer_config.json").read_text())
+    path = Path(folder) / "tokenizer_config.json"
+    config = json.loads(path.read_text()) if path.exists() else {}
     if config.get("tokenizer_class") in GENERIC_CLASSES:
         return PreTrainedTokenizerFast.from_pretrained(folder)
     return AutoTokenizer.from_pretrained(folder, trust_remote_code=False)

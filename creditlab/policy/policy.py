@@ -65,14 +65,11 @@ class Policy:
 
 def encode_prompts(settings: PromptSettings, tokenizer: Any, contexts: Sequence[Context]) -> list[tuple[Ids, bool]]:
     """Token ids of every prompt, and whether it had to be shortened to `max_prompt_tokens`."""
-    encoded = _encode(tokenizer, [render(settings, context) for context in contexts])
+    encoded = _encode(settings, tokenizer, [render(settings, context) for context in contexts])
     result = []
     for ids, context in zip(encoded, contexts, strict=True):
-        if len(ids) <= settings.max_prompt_tokens:
-            result.append((ids, False))
-            continue
-        shorter = _encode(tokenizer, [render(settings, context, shorten=True)])[0]
-        result.append((shorter[-settings.max_prompt_tokens :], True))
+        fits = len(ids) <= settings.max_prompt_tokens
+        result.append((ids if fits else _shortened(settings, tokenizer, context), not fits))
     return result
 
 
@@ -93,12 +90,38 @@ def encode_target(settings: PromptSettings, tokenizer: Any, action: str) -> Ids:
     return np.array(ids, dtype=np.int32)
 
 
-def _encode(tokenizer: Any, prompts: list[str]) -> list[Ids]:
-    """Token ids of prompts; a tokenizer with a chat template puts each into one user message."""
+def _encode(settings: PromptSettings, tokenizer: Any, prompts: list[str]) -> list[Ids]:
+    """Token ids of prompts; a chat template puts each into one user message, and the answer begins where it ends."""
+    if not prompts:
+        return []
     if getattr(tokenizer, "chat_template", None):
-        prompts = [
-            tokenizer.apply_chat_template([{"role": "user", "content": p}], tokenize=False, add_generation_prompt=True)
-            for p in prompts
-        ]
-    batch = tokenizer(prompts, add_special_tokens=False)["input_ids"] if prompts else []
+        thinking = {} if settings.thinking is None else {"enable_thinking": settings.thinking}
+        messages = [[{"role": "user", "content": prompt}] for prompt in prompts]
+        batch = tokenizer.apply_chat_template(
+            messages, tokenize=True, add_generation_prompt=True, return_dict=True, **thinking
+        )["input_ids"]
+    else:
+        batch = tokenizer(prompts, add_special_tokens=False)["input_ids"]
     return [np.array(ids, dtype=np.int32) for ids in batch]
+
+
+def _shortened(settings: PromptSettings, tokenizer: Any, context: Context) -> Ids:
+    """The prompt without anything past, and where that is not enough without its start; a chat template stays whole.
+
+    Raises ValueError where not even the template fits.
+    """
+    text, limit = render(settings, context, shorten=True), settings.max_prompt_tokens
+    ids = _encode(settings, tokenizer, [text])[0]
+    if len(ids) <= limit:
+        return ids
+    if not getattr(tokenizer, "chat_template", None):
+        return ids[-limit:]
+    fits, whole = len(text), 0  # the fewest characters whose loss is known to be enough, the most known not to be
+    while fits - whole > 1:
+        middle = (fits + whole) // 2
+        enough = len(_encode(settings, tokenizer, [text[middle:]])[0]) <= limit
+        fits, whole = (middle, whole) if enough else (fits, middle)
+    ids = _encode(settings, tokenizer, [text[fits:]])[0]
+    if len(ids) > limit:
+        raise ValueError(f"the model's chat template alone has {len(ids)} tokens: raise prompt.max_prompt_tokens={limit}")
+    return ids

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 Positive = Annotated[int, Field(ge=1)]
+Precision = Literal["fp32", "bf16"]
+"""Arithmetic of the learner, which trains the weights that the engine samples from."""
+WEIGHTS: dict[Precision, Literal["float32", "bfloat16"]] = {"fp32": "float32", "bf16": "bfloat16"}
+"""The type of weights that goes with it."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class PromptSettings:
     """Longest prompt; a longer one drops its history first, then is cut at its start, and is counted."""
     max_response_tokens: Positive = 12
     """Longest response; a longer one is cut and counted."""
+    thinking: bool | None = None
+    """`enable_thinking` of the chat template (Qwen3 has it, Qwen2.5 has none); null leaves it to the template."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,77 @@ class TinyModel:
 
         tokenizer = build_tokenizer(texts, phrases)
         return build_model(self, tokenizer, seed), tokenizer
+
+    def load(self, folder: Path, prompt: PromptSettings, precision: Precision, training: bool = True) -> tuple[Any, Any]:
+        """Model and tokenizer that a warm start or a checkpoint has written."""
+        from creditlab.policy.loading import load_model
+
+        return load_model(folder)
+
+    def identity(self) -> dict[str, Any]:
+        """What a warm start depends on of it."""
+        return asdict(self)
+
+    def ready(self) -> Path | None:
+        """None: there is nothing to start from before a warm start has made it."""
+        return None
+
+
+@dataclass(frozen=True)
+class HFModel:
+    """Any causal language model in Hugging Face format with a tokenizer beside it, from a folder or the hub."""
+
+    axis: ClassVar[str] = "model"
+    name: ClassVar[str] = "hf"
+
+    path: str | None = None
+    """Folder of the model, or its id on the hub (`Qwen/Qwen2.5-1.5B-Instruct`); safetensors only, none of its code is run."""
+    revision: str | None = None
+    """Branch, tag or commit of a hub id; null takes the newest, and the run's manifest names the commit."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Type of the weights. `auto` follows `learner.precision`; another one must agree with it, because engine, learner and
+    reference share one arithmetic, or the probability ratio would not start at 1."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    """Attention kernels; `flash_attention_2` needs a GPU and the package flash-attn."""
+    gradient_checkpointing: bool = False
+    """Whether activations are computed again in the backward pass instead of kept: less memory, about a third more time."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError without a path."""
+        if not (self.path or "").strip():
+            raise ValueError(
+                "model.path is empty: model=hf needs the folder of a model in Hugging Face format, or a hub id such as "
+                "model.path=Qwen/Qwen2.5-1.5B-Instruct"
+            )
+
+    def check_precision(self, precision: Precision) -> None:
+        """Raises ValueError where the type of the weights contradicts the learner's arithmetic."""
+        if self.dtype not in ("auto", WEIGHTS[precision]):
+            other = "bf16" if precision == "fp32" else "fp32"
+            raise ValueError(
+                f"model.dtype={self.dtype} contradicts learner.precision={precision}; "
+                f"set learner.precision={other}, or leave model.dtype=auto"
+            )
+
+    def load(self, folder: Path, prompt: PromptSettings, precision: Precision, training: bool = True) -> tuple[Any, Any]:
+        """Model and tokenizer of a folder in the learner's arithmetic; raises ValueError naming what does not fit."""
+        from creditlab.policy.pretrained import check_prompt, load
+
+        model, tokenizer = load(self, folder, WEIGHTS[precision], training=training)
+        check_prompt(prompt, model.config, tokenizer)
+        return model, tokenizer
+
+    def identity(self) -> dict[str, Any]:
+        """What a warm start depends on of it: the files themselves, wherever they lie."""
+        from creditlab.policy.pretrained import digest
+
+        return {"files": digest(self.ready())}
+
+    def ready(self) -> Path:
+        """The folder that holds the pretrained model, downloaded first where `path` is a hub id."""
+        from creditlab.policy.pretrained import find
+
+        return find(self.path or "", self.revision)
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,9 @@ def cache_root(folder: str | None) -> Path:
     return Path(folder or "~/.cache/creditlab/warm_start").expanduser()
 
 
-def cache_key(model: Any, prompt: PromptSettings, settings: WarmStartSettings, env: dict[str, Any]) -> dict[str, Any]:
-    """Everything a warm start depends on, as plain data."""
+def cache_key(
+    model: dict[str, Any], prompt: PromptSettings, settings: WarmStartSettings, env: dict[str, Any]
+) -> dict[str, Any]:
+    """Everything a warm start depends on, as plain data; `model` is the model's own part."""
     warm = {k: v for k, v in asdict(settings).items() if k != "cache"}
-    return {"model": asdict(model), "prompt": asdict(prompt), "warm_start": warm, "env": env}
+    return {"model": model, "prompt": asdict(prompt), "warm_start": warm, "env": env}

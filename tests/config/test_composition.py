@@ -101,6 +101,7 @@ def test_every_component_composes() -> None:
     """Each under the first method that accepts it, so that no node refers to anything that is not there."""
     for axis, name in registry().components:
         line = {"aux": ["method=grpo", f"aux=[{name}]"], "method": [f"method={name}"]}.get(axis, [f"{axis}={name}"])
+        line += ["model.path=some/folder"] if (axis, name) == ("model", "hf") else []
         assert compose_job(line).choices.get(axis, name) == name
 
 

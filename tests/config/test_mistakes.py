@@ -14,6 +14,7 @@ from creditlab.registry import ConfigError
 
 MATCHES = "graph_state, observation, rubric_only, state_only, state_rubric"
 METHODS = "graphgpo, grpo, mcgpo"
+PAPER = ", ".join(f"paper/alfworld_{model}" for model in ("qwen2.5_1.5b", "qwen2.5_7b", "qwen3_4b", "qwen3_8b"))
 
 UNKNOWN_COMPONENTS = {
     "method=grpoo": f"unknown method 'grpoo', did you mean 'grpo'?; available: {METHODS}",
@@ -23,8 +24,8 @@ UNKNOWN_COMPONENTS = {
     "match=state_onli": f"unknown match 'state_onli', did you mean 'state_only'?; available: {MATCHES}",
     "method=grpo aux=[pear]": "unknown aux 'pear', did you mean 'pair'?; available: pair",
     "method=grpo aux=[pair] match@aux.pair.match=nope": f"unknown match 'nope'; available: {MATCHES}",
-    "experiment=nope": "unknown experiment 'nope'; available: quick",
-    "preset=nope": "unknown preset 'nope'; available: tiny_alfworld",
+    "experiment=nope": f"unknown experiment 'nope'; available: quick, {PAPER}",
+    "preset=nope": "unknown preset 'nope'; available: hf_alfworld, tiny_alfworld",
     "tuning@method=nope": "unknown tuning 'nope'; available: graphgpo_alfworld, mcgpo_alfworld",
 }
 UNKNOWN_KEYS = {
@@ -155,7 +156,7 @@ def test_a_list_of_files_and_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_conf(monkeypatch, tmp_path, experiment__mine="seed: 3", experiment__yours="seed: 4")
-    assert mistake("experiment=min", capsys) == "unknown experiment 'min'; available: mine, quick, yours"
+    assert mistake("experiment=min", capsys) == f"unknown experiment 'min'; available: mine, quick, yours, {PAPER}"
 
 
 def test_a_string_adds_one_auxiliary_loss() -> None:

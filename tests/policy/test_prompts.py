@@ -211,11 +211,14 @@ class Letters:
         assert skip_special_tokens
         return "".join(chr(i) for i in ids if i and (self.capitals or chr(i) != "<"))
 
-    def apply_chat_template(self, messages: list[dict[str, str]], tokenize: bool, add_generation_prompt: bool) -> str:
-        assert not tokenize
+    def apply_chat_template(
+        self, messages: list[list[dict[str, str]]], tokenize: bool, add_generation_prompt: bool, return_dict: bool
+    ) -> dict[str, Any]:
+        assert tokenize
         assert add_generation_prompt
-        assert [m["role"] for m in messages] == ["user"]
-        return f"«{messages[0]['content']}»"
+        assert return_dict
+        assert {m["role"] for chat in messages for m in chat} == {"user"}
+        return self([f"«{message['content']}»" for [message] in messages], add_special_tokens=False)
 
 
 def text(ids: Any) -> str:
