@@ -22,7 +22,7 @@ Says what is installed and works, what is missing, what it would enable and the 
 Exit code 0 when the base works, 1 when something that the base needs is broken.
 """
 EXIT_BROKEN, EXIT_MISTAKE = 1, 2
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that a package may take to be imported."""
 
 
