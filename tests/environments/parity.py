@@ -44,7 +44,7 @@ VERBS = (
     *("move", "put", "use", "heat", "clean", "cool", "slice"),
 )
 """Kinds of commands that a whole comparison must have seen executed."""
-_PATIENCE = 1800
+_PATIENCE = 3600
 """Longest wait for all of it, in seconds."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 import os
 import random
 import re
@@ -11,7 +9,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
@@ -27,6 +25,7 @@ from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.generator import generate, rooms_of
 from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.scenes import FIRST_PLAN, ROOMS, floor_plan, plan_numbers, room_of_plan
+from creditlab.environments.alfworld.sources import load_games
 from creditlab.environments.alfworld.things import THINGS
 from tests.conftest import data_path
 
@@ -153,43 +152,65 @@ def test_floor_plans_for_evaluation_are_kept_apart() -> None:
 
 
 @cache
-def real_games() -> tuple[tuple[str, str, dict[str, list[list[str]]]], ...]:
-    with lzma.open(data_path("alfworld", "train.jsonl.xz"), "rt") as lines:
-        records = map(json.loads, lines)
-        return tuple((r["task_type"], room_of_plan(int(r["floor_plan"][9:])), facts(r["pddl_problem"])) for r in records)
+def real_games() -> tuple[GameText, ...]:
+    return load_games(data_path("alfworld", "train.jsonl.xz")).games
+
+
+def like_the_real_ones(family: str, count: int) -> list[GameText]:
+    """About `count` generated games, with rooms in the proportions of the real games of the family."""
+    rooms = Counter(game.room for game in real_games() if game.family == family)
+    shares = ((room, max(1, round(count * n / rooms.total()))) for room, n in rooms.items())
+    return [generate(family, room, seed) for room, share in shares for seed in range(share)]
+
+
+def within_a_fifth(measure: Callable[[GameText], float], made: Iterable[GameText], real: Iterable[GameText]) -> None:
+    ours, theirs = statistics.median(map(measure, made)), statistics.median(map(measure, real))
+    assert abs(ours - theirs) <= 0.2 * theirs, (measure.__name__, ours, theirs)
+
+
+def receptacles(game: GameText) -> int:
+    return len(facts(game.problem)["receptacleatlocation"])
+
+
+def objects(game: GameText) -> int:
+    return len(facts(game.problem)["objectatlocation"])
+
+
+def commands_at_start(game: GameText) -> int:
+    """One `go to` per receptacle elsewhere, and look, inventory and help."""
+    found = facts(game.problem)
+    here = found["atlocation"][0][1]
+    return 3 + sum(spot != here for _, spot in found["receptacleatlocation"])
+
+
+def commands_on_the_way(game: GameText) -> float:
+    """Mean number of admissible commands over an expert's run."""
+    parsed = parse_problem(game.problem, game.task, game.name)
+    engine, expert, numbers = Engine(parsed), Expert(parsed, np.random.default_rng(0)), []
+    while not engine.won and len(numbers) < 60:
+        engine.step(expert.act(engine))
+        numbers.append(len(engine.admissible))
+    return statistics.mean(numbers)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_games_are_as_rich_as_the_real_ones(family: str) -> None:
     """Medians within 20 % of the real games of the family, with rooms in the same proportions."""
-
-    def receptacles(found: dict[str, list[list[str]]]) -> int:
-        return len(found["receptacleatlocation"])
-
-    def objects(found: dict[str, list[list[str]]]) -> int:
-        return len(found["objectatlocation"])
-
-    def commands_at_start(found: dict[str, list[list[str]]]) -> int:
-        """One `go to` per receptacle elsewhere, and look, inventory and help."""
-        here = found["atlocation"][0][1]
-        return 3 + sum(spot != here for _, spot in found["receptacleatlocation"])
-
-    rooms = Counter(room for kind, room, _ in real_games() if kind == family)
-    made = [
-        facts(generate(family, room, seed).problem)
-        for room, count in rooms.items()
-        for seed in range(round(300 * count / rooms.total()))
-    ]
-    real = [found for kind, _, found in real_games() if kind == family]
+    real = [game for game in real_games() if game.family == family][::8]
+    made = like_the_real_ones(family, len(real))
     for measure in (receptacles, objects, commands_at_start):
-        ours, theirs = statistics.median(map(measure, made)), statistics.median(map(measure, real))
-        assert abs(ours - theirs) <= 0.2 * theirs, (measure.__name__, ours, theirs)
+        within_a_fifth(measure, made, real)
+    within_a_fifth(commands_on_the_way, made[::2], real[::2])
+
+
+def test_every_family_is_generated_in_every_room_where_it_really_occurs() -> None:
+    assert {(game.family, game.room) for game in real_games()} == set(KINDS)
 
 
 def test_a_real_problem_counts_like_the_published_figures() -> None:
     """Guards the counting above: every real game has start commands, objects and receptacles."""
-    kinds = Counter(kind for kind, _, _ in real_games())
+    kinds = Counter(game.family for game in real_games())
     assert [kinds[family] for family in FAMILIES] == [790, 308, 650, 459, 533, 813]
 
 
