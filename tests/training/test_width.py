@@ -17,22 +17,25 @@ from creditlab.policy.prompts import Projection
 from creditlab.policy.settings import PromptSettings
 from creditlab.rollouts import StopReason, Trajectory, Transition
 from creditlab.training.collect import Assignment, Timing, play
+from creditlab.training.seeds import derive
 
 Log = list[tuple[str, str, Any]]
 """What was done (begin, result, close), with which task, with which action."""
 
 
 class Chance:
-    """A policy that reads its action off the random numbers alone, and keeps the sizes of its batches."""
+    """A policy that reads its action off the random numbers alone, and keeps them."""
 
     settings = PromptSettings(max_response_tokens=1)
 
     def __init__(self, log: Log | None = None, forever: str | None = None) -> None:
         self.log, self.forever = log, forever
+        self.numbers: list[float] = []
 
     def decide(self, contexts: Any, uniforms: Any, temperature: float) -> list[Decision]:
         if self.log is not None:
             self.log.append(("decide", "", len(contexts)))
+        self.numbers += uniforms[:, 0].tolist()
         return [self._decision(int(uniform * 4)) for uniform in uniforms[:, 0]]
 
     def _decision(self, index: int) -> Decision:
@@ -156,6 +159,15 @@ def test_the_horizon_is_counted_per_episode() -> None:
     trajectories = play(env, Chance(), assignments_of(env, 5), 1.0, Timing())
     assert [[step.turn for step in t.steps] for t in trajectories] == [[0, 1, 2]] * 3
     assert {t.stop for t in trajectories} == {StopReason.TRUNCATED}
+
+
+@pytest.mark.parametrize("width", [1, 2, None])
+def test_every_turn_has_random_numbers_of_its_own_derived_from_names(width: int | None) -> None:
+    env, policy = Elsewhere(width, starts=(-9, -9), horizon=3), Chance()
+    play(env, policy, assignments_of(env, 5), 1.0, Timing())
+    expected = [derive(5, task, turn).random(1)[0] for task in ("t0", "t1") for turn in range(3)]
+    assert sorted(policy.numbers) == sorted(expected)
+    assert len(set(expected)) == 6
 
 
 def test_an_interruption_closes_what_is_open() -> None:

@@ -24,7 +24,7 @@ KILLED, STOPPED = 4, 7
 
 @pytest.mark.skipif(not installed(), reason="the real engine is not installed: pip install 'creditlab[alfworld]'")
 def test_a_killed_and_a_stopped_worker_are_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = ALFWorld(engine="textworld", workers=2, timeout=200.0, horizon=2, rooms=("bathroom",))
+    env = ALFWorld(engine="textworld", workers=2, timeout=200.0, horizon=2, rooms=("bathroom",), train_games=1)
     decide, calls, harmed = Policy.decide, [0], {}
 
     def treacherous(policy: Policy, *arguments: Any) -> list[Decision]:
@@ -39,7 +39,7 @@ def test_a_killed_and_a_stopped_worker_are_survived(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(Policy, "decide", treacherous)
     job = quick_job(
-        tmp_path, "training.updates=3", "rollout.group_size=2", "evaluation.episodes=1", "evaluation.every=0",
+        tmp_path, "training.updates=3", "rollout.groups=1", "evaluation.episodes=1", "evaluation.every=0",
         "warm_start.steps=0", "checkpoint.rollouts_every=1", "checkpoint.every=0", env=env,
     )  # fmt: skip
     assert train(job) == 0
