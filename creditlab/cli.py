@@ -15,8 +15,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from creditlab.config import Job, compose_config, config_dir, install_config, resolve
 from creditlab.mistakes import check_overrides, explain
-from creditlab.options import EXIT_INTERRUPTED, EXIT_MISTAKE, ConfigError
+from creditlab.options import ConfigError
 from creditlab.registry import registry
+from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISTAKE, tell
 
 TRACEBACK = "CREDITLAB_TRACEBACK"
 """Environment variable: with 1, a mistake shows where in the code it was noticed."""
@@ -65,9 +66,9 @@ def run_hydra(task: Callable[[Job], int], arguments: Sequence[str]) -> int:
     except _MISTAKES as error:
         return complain(error, arguments)
     except JobFailedError:
-        return 1
+        return EXIT_FAILED
     except KeyboardInterrupt:
-        sys.stderr.write("creditlab: interrupted\n")
+        tell("interrupted")
         return EXIT_INTERRUPTED
     finally:
         sys.argv = argv
@@ -91,14 +92,14 @@ def complain(error: Exception, arguments: Sequence[str], label: str = "") -> int
         raise error
     unforeseen = not isinstance(error, (ConfigError, HydraException, OmegaConfBaseException))
     hint = f" ({TRACEBACK}=1 shows where)" if unforeseen else ""
-    sys.stderr.write(f"creditlab: {f'[{label}] ' if label else ''}{explain(error, arguments)}{hint}\n")
+    tell(f"{f'[{label}] ' if label else ''}{explain(error, arguments)}{hint}")
     return EXIT_MISTAKE
 
 
 def warn_failed_plugins() -> None:
     """Names every plug-in that failed to load on stderr; the others work on."""
     for name, reason in registry().failed.items():
-        sys.stderr.write(f"creditlab: plug-in {name} failed to load and is left out: {reason}\n")
+        tell(f"plug-in {name} failed to load and is left out: {reason}")
 
 
 def compose_job(overrides: Sequence[str]) -> Job:

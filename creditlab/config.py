@@ -33,7 +33,9 @@ CHOSEN = ("env", "model", "engine", "learner", "tracking")
 """Config groups of which every run has exactly one component, beside the method."""
 SECTION_CLASSES: dict[str, type] = {**SECTIONS, "prompt": PromptSettings}
 VOLATILE = ("resume", "overwrite", "run_root", "tracking", "name", "seed")
-"""Keys that do not change what a run computes; `training.updates` joins them, so that a run can be extended."""
+"""Keys that do not change what a run computes."""
+VOLATILE_WITHIN = {"training": ("updates", "timeout"), "learner": ("zero_stage",)}
+"""The same within sections: a run can be extended, and resumed on ranks that shard its weights in another way."""
 
 
 TOP_LEVEL = (*(f.name for f in fields(RunSettings)), "prompt", *CHOSEN, "method", "shaping", "aux", *AXES)
@@ -149,7 +151,8 @@ class Job:
     def hash(self) -> str:
         """Ten hex digits that identify what the run computes, whatever its seed, length or tracking."""
         kept = {k: v for k, v in self.config.items() if k not in VOLATILE}
-        kept["training"] = {k: v for k, v in kept["training"].items() if k != "updates"}
+        for section, names in VOLATILE_WITHIN.items():
+            kept[section] = {k: v for k, v in kept[section].items() if k not in names}
         kept["env"] = {k: v for k, v in kept["env"].items() if k not in getattr(self.env, "operational", ())}
         return hashlib.sha256(json.dumps(_canonical(kept), sort_keys=True).encode()).hexdigest()[:10]
 

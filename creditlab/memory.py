@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from creditlab.cli import compose_job, warn_failed_plugins
-from creditlab.options import EXIT_MISTAKE
+from creditlab.stopping import EXIT_MISTAKE
 from creditlab.training.memory import Estimate, estimate, shown
 
 OUTPUTS = ("table", "json")

@@ -27,12 +27,6 @@ _VALID = re.compile(r"(a valid \w+),.*")
 """What pydantic wants, and why the value is none: the value itself, shown after it, says that as well."""
 
 
-EXIT_MISTAKE = 2
-"""Exit code of a command whose configuration or arguments are wrong."""
-EXIT_INTERRUPTED = 130
-"""Exit code of an interrupted command, as a shell gives it for Ctrl-C."""
-
-
 class ConfigError(ValueError):
     """A user's mistake in the configuration: one clear sentence, shown without a stack trace."""
 

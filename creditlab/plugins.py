@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from creditlab.hookspecs import GROUPS
-from creditlab.options import EXIT_MISTAKE, did_you_mean, option_docs, options_model, shown, type_name
+from creditlab.options import did_you_mean, option_docs, options_model, shown, type_name
 from creditlab.registry import Component, Registry, registry
+from creditlab.stopping import EXIT_MISTAKE
 
 
 def main(arguments: Sequence[str], console: Console | None = None, found: Registry | None = None) -> int:

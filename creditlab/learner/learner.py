@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import warnings
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from creditlab.learner.batching import StepPlan, plan_steps
-from creditlab.learner.distributed import largest, start_processes, total, world_size
+from creditlab.learner.distributed import add_up, gather, gather_texts, largest, start_processes, total, world_size
 from creditlab.learner.losses import Denominators, PolicyLoss, policy_loss
 from creditlab.learner.module import GuardedAdamW, PolicyModule, score
 from creditlab.learner.sequences import MicroBatch, Scored, TrainBatch, tokens
@@ -36,7 +37,7 @@ class UpdateResult:
 
 
 class _Sums:
-    """Running sums of one optimizer step on this rank, added up over ranks afterwards; each rank has the same names."""
+    """Running sums of one optimizer step on this rank, added up over ranks afterwards."""
 
     def __init__(self, batch: TrainBatch) -> None:
         auxiliary = [f"actor/{a.name}_{part}" for a in batch.auxiliary if a.weight for part in ("loss", "realised")]
@@ -77,11 +78,17 @@ class Learner:
             max_norm=settings.max_grad_norm if self.zero_stage == 0 else None,
             agree=largest,
         )
+        copied = copy.deepcopy(self.module.model) if self.zero_stage == 3 else None
         deepspeed.init_distributed(verbose=False)
         self.engine, *_ = deepspeed.initialize(
             model=self.module, optimizer=self.optimizer, config=self._deepspeed_config(), dist_init_required=False
         )
         self.device = self.engine.device
+        self.whole: nn.Module = self.module.model
+        """The model that samples and is saved: the trained one, or under ZeRO-3, which shards it, a copy; see `refresh`."""
+        if copied is not None:
+            self.whole = copied.to(self.device, next(self.module.parameters()).dtype).requires_grad_(False).eval()
+        self._stale = True
         self.reference = PolicyModule(reference, temperature).to(self.device).eval() if reference is not None else None
 
     def _deepspeed_config(self) -> dict[str, Any]:
@@ -97,9 +104,26 @@ class Learner:
             "steps_per_print": 10**9,
         }
 
+    def refresh(self) -> None:
+        """Brings `whole` up to date with the trained weights; collective under ZeRO-3, where every rank has to call it."""
+        if self.whole is self.module.model or not self._stale:
+            return
+        from deepspeed.runtime.zero import GatheredParameters
+
+        pairs = zip(self.module.model.parameters(), self.whole.parameters(), strict=True)
+        with torch.no_grad():
+            for sharded, whole in pairs:  # one at a time: no rank holds the weights twice
+                with GatheredParameters([sharded]):
+                    whole.copy_(sharded)
+        self._stale = False
+
     def update(self, batch: TrainBatch, seed: int) -> UpdateResult:
-        """Trains on a batch for the configured epochs; a step that is not finite ends the update and is named."""
+        """Trains on a batch for the configured epochs; a step that is not finite ends the update and is named.
+
+        Every rank has to call it, also one without any decision.
+        """
         self.engine.train()
+        self._stale = True
         result = UpdateResult({})
         history: list[dict[str, float]] = []
         for epoch in range(self.settings.epochs):
@@ -157,10 +181,11 @@ class Learner:
             chosen = plan.micro_batches[call] if call < len(plan.micro_batches) else None
             loss, problem, deviation = self._micro(batch, chosen, denominators, sums)
             if largest(1.0 if problem else 0.0):
+                problem = next(text for text in gather_texts(problem or "") if text)
                 if call:  # DeepSpeed's own step clears what the micro-batches before this one have accumulated
                     self.optimizer.refuse_next = True
                     self.engine.step()
-                return {}, problem or "another rank reported a loss that is not finite"
+                return {}, problem
             deviations.append(deviation)
             self.engine.backward(loss * world_size(), scale_wrt_gas=False)
         if plan.calls:
@@ -177,8 +202,10 @@ class Learner:
         """Loss of one micro-batch (of weight zero when this rank has none left), what is wrong with it, |ratio − 1|."""
         micro = MicroBatch.build(batch, NO_ROWS if rows is None else rows, self.pad, self.device)
         logp, entropy = score(self.engine, micro)
-        if rows is None:
-            return logp.sum() * 0.0, None, np.zeros(0, np.float32)
+        if (
+            rows is None
+        ):  # through both outputs: ZeRO-3 fetches weights on the way back along each of them, on all ranks alike
+            return (logp.sum() + entropy.sum()) * 0.0, None, np.zeros(0, np.float32)
         parts = policy_loss(
             self.settings,
             logp,
@@ -208,13 +235,12 @@ class Learner:
             return score(self.reference, micro)[0]
 
     def _metrics(self, sums: _Sums, denominators: Denominators, deviation: NDArray[np.float32]) -> dict[str, float]:
-        names = sorted(sums.values)
-        reduced = dict(zip(names, total(np.array([sums.values[n] for n in names])), strict=True))
-        metrics = {name: float(value) for name, value in reduced.items()}
+        metrics = add_up(sums.values)  # a rank without decisions knows no auxiliary loss
         for name in ("actor/pg_clipfrac", "actor/ppo_kl"):
             metrics[name] /= max(denominators.tokens, 1)
         norm = self.optimizer.norm if self.zero_stage == 0 else float(self.engine.get_global_grad_norm() or 0.0)
         metrics["actor/grad_norm"] = norm
+        deviation = np.concatenate(gather(deviation))
         metrics["actor/ratio_p95"] = float(np.quantile(deviation, 0.95)) if deviation.size else 0.0
         return metrics
 

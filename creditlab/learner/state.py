@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
+from creditlab.learner.distributed import rank
 from creditlab.learner.learner import Learner
 from creditlab.learner.module import GuardedAdamW
 
@@ -16,16 +17,25 @@ MOMENTS = ("exp_avg", "exp_avg_sq")
 OPTIMIZER_FILE = "optimizer.safetensors"
 
 
-def save_state(learner: Learner, tokenizer: Any, folder: Path) -> None:
-    """Writes `model/` and `optimizer.safetensors`; collective under ZeRO, where every rank has to call it."""
-    tensors = optimizer_tensors(learner)
-    with _whole_parameters(learner):
-        if learner.engine.global_rank:
-            return
-        model: Any = learner.module.model
-        model.save_pretrained(folder / "model")
+@dataclass(frozen=True)
+class LearnerState:
+    """The whole state of a learner, gathered from all ranks and ready to be written by the first one."""
+
+    model: Any
+    tensors: dict[str, torch.Tensor]
+    """Optimizer moments, step and master weights by name."""
+
+    def write(self, tokenizer: Any, folder: Path) -> None:
+        """Writes `model/` and `optimizer.safetensors`."""
+        self.model.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, folder / OPTIMIZER_FILE)
+        save_file(self.tensors, folder / OPTIMIZER_FILE)
+
+
+def gather_state(learner: Learner) -> LearnerState:
+    """The state of a learner; collective under ZeRO, where every rank has to call it."""
+    learner.refresh()
+    return LearnerState(learner.whole, optimizer_tensors(learner))
 
 
 def load_optimizer(learner: Learner, folder: Path) -> None:
@@ -50,30 +60,25 @@ def load_optimizer(learner: Learner, folder: Path) -> None:
 def optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
     """Full, unsharded moments by parameter name, the step count, and the float32 master weights where they differ.
 
-    Empty before the first optimizer step.
+    On host memory; every rank has to call it under ZeRO, the first one gets them, the others nothing. Empty before the
+    first optimizer step.
     """
     if not learner.optimizer.state:
         return {}
     plain = isinstance(learner.engine.optimizer, GuardedAdamW)
-    tensors: dict[str, torch.Tensor] = {"step": _step(learner)}
+    tensors: dict[str, torch.Tensor] = {}
+
+    def keep(name: str, tensor: torch.Tensor) -> None:
+        if rank() == 0:
+            tensors[name] = tensor.detach().cpu().contiguous()
+
+    keep("step", _step(learner))
     for name, parameter in learner.module.named_parameters():
         for moment in MOMENTS:
-            tensors[f"{name}/{moment}"] = (
-                learner.optimizer.state[parameter][moment] if plain else _full_state(parameter, moment)
-            )
+            keep(f"{name}/{moment}", learner.optimizer.state[parameter][moment] if plain else _full_state(parameter, moment))
         if not plain:
-            tensors[f"{name}/master"] = _full_master(parameter)
+            keep(f"{name}/master", _full_master(parameter))
     return tensors
-
-
-def _whole_parameters(learner: Learner) -> AbstractContextManager[Any]:
-    """Within it every rank holds whole parameters, which ZeRO-3 shards."""
-    from deepspeed.runtime.zero import GatheredParameters
-
-    context: AbstractContextManager[Any] = GatheredParameters(
-        list(learner.module.parameters()), enabled=learner.zero_stage == 3
-    )
-    return context
 
 
 def _step(learner: Learner) -> torch.Tensor:
@@ -101,6 +106,7 @@ def _load_sharded(learner: Learner, tensors: dict[str, torch.Tensor]) -> None:
     for name, parameter in learner.module.named_parameters():
         for moment in MOMENTS:
             safe_set_full_optimizer_state(parameter, tensors[f"{name}/{moment}"], moment)
-        safe_set_full_fp32_param(parameter, tensors[f"{name}/master"])
+        if f"{name}/master" in tensors:  # without ZeRO the weights themselves were the master weights
+            safe_set_full_fp32_param(parameter, tensors[f"{name}/master"])
     for state in learner.optimizer.state.values():
         state["step"] = tensors["step"].clone()

@@ -79,7 +79,8 @@ class Listener:
 class Tracker:
     """Passes every event of a run to all listeners; without listeners (on ranks other than 0) it does nothing.
 
-    As a context manager it reports a run that ends by an exception as failed.
+    As a context manager it reports a run that ends by an exception as failed; what a ValueError says is for the command to
+    tell.
     """
 
     def __init__(self, listeners: Iterable[Listener] = ()) -> None:
@@ -129,7 +130,8 @@ class Tracker:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         status: Literal["interrupted", "failed"] = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        self.finish(Summary(status if error else "finished", message=str(error or "")))
+        told = "" if error is None or isinstance(error, ValueError) else str(error)
+        self.finish(Summary(status if error else "finished", message=told))
 
     def _advance(self, step: int) -> None:
         if step < self._step:

@@ -1,24 +1,40 @@
-"""Credit of a batch: shaping, then the method, then the added auxiliary losses, each called at arm's length."""
+"""Credit of a batch: shaping, then the method, then the added auxiliary losses, each called at arm's length.
+
+A component of scope `update` uses statistics of the whole update. It stays pure: on several ranks it is given the rows of
+all of them, in the order in which one rank would have them, and each rank keeps the credit of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
 
-from creditlab.config import Job
-from creditlab.credit.types import Credit
+from creditlab.config import Job, credit_parts
+from creditlab.credit.types import AuxiliaryLoss, Credit, LossView
+from creditlab.learner.distributed import gather_bytes, rank, world_size
+from creditlab.learner.sequences import Scored
 from creditlab.rollouts import RolloutBatch, Rows
+from creditlab.rollouts.table import to_groups, to_table
 from creditlab.training.failure import TrainingFailedError
 
 T = TypeVar("T")
 
 
 def assign(job: Job, batch: RolloutBatch) -> tuple[Rows, Credit]:
-    """Rows, shaped where asked, and credit; raises TrainingFailedError naming the component that failed and how."""
+    """Rows, shaped where asked, and credit; raises TrainingFailedError naming the component that failed and how.
+
+    `batch` is what `scope_of_credit` gave: this rank's groups, or those of all ranks.
+    """
     rows = Rows.from_batch(batch)
+    if not len(rows):  # a rank without groups, or whose trajectories all failed: a method may count on one decision
+        return rows, Credit(np.zeros(0))
     if job.shaping is not None:
         rows = rows.with_rewards(_call(job.shaping, rows, batch.update, lambda reward: _column(reward, rows, "reward")))
     credit: Credit = _call(job.method, rows, batch.update, lambda answer: _checked(answer, rows))
@@ -26,6 +42,58 @@ def assign(job: Job, batch: RolloutBatch) -> tuple[Rows, Credit]:
         loss, diagnostics = _call(auxiliary, rows, batch.update, lambda answer: answer)
         credit = replace(credit, auxiliary=(*credit.auxiliary, loss), diagnostics={**credit.diagnostics, **diagnostics})
     return rows, credit
+
+
+def scope_of_credit(job: Job, batch: RolloutBatch) -> RolloutBatch:
+    """The groups that credit is computed on: this rank's, or those of all ranks where a component's scope is the update.
+
+    Collective in the second case. Groups come back in the order in which they were dealt out to the ranks in turn.
+    """
+    if world_size() == 1 or all(getattr(part, "scope", "group") == "group" for part in credit_parts(job)):
+        return batch
+    sink = pa.BufferOutputStream()
+    table = to_table(batch)
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    parts = [to_groups(pa.ipc.open_stream(data).read_all()) for data in gather_bytes(sink.getvalue().to_pybytes())]
+    return replace(batch, groups=tuple(g for dealt in zip_longest(*parts) for g in dealt if g is not None))
+
+
+def own_part(rows: Rows, credit: Credit, batch: RolloutBatch) -> tuple[Rows, Credit]:
+    """Rows and credit of this rank's groups, of those of all ranks; numbers about the whole update are left to the first."""
+    names = {group.id for group in batch.groups}
+    if names == set(rows.group_names):
+        return rows, credit
+    mine = np.flatnonzero(np.isin(rows.group, [i for i, name in enumerate(rows.group_names) if name in names]))
+    own = Rows.from_batch(batch).with_rewards(rows.reward[mine])
+    losses = tuple(_OfRank(loss, mine, _renumbered(loss.pairs, mine)) for loss in credit.auxiliary)
+    return own, Credit(credit.advantages[mine], losses, credit.diagnostics if rank() == 0 else {})
+
+
+@dataclass(frozen=True)
+class _OfRank:
+    """An auxiliary loss over the rows of all ranks, as one rank's micro-batches meet it."""
+
+    loss: AuxiliaryLoss
+    mine: NDArray[np.int64]
+    """Place of every row of this rank among those of all, ascending."""
+    pairs: NDArray[np.int64]
+
+    @property
+    def name(self) -> str:
+        return self.loss.name
+
+    @property
+    def weight(self) -> float:
+        return self.loss.weight
+
+    def __call__(self, view: LossView) -> torch.Tensor:
+        return self.loss(Scored(self.mine[view.rows], view.logp, view.old_logp, view.mask, view.step_rows))
+
+
+def _renumbered(pairs: NDArray[np.int64], mine: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pairs whose rows are both this rank's, in its own numbers."""
+    return np.searchsorted(mine, pairs[np.isin(pairs, mine).all(axis=1)])
 
 
 def _call(component: Any, rows: Rows, update: int, check: Callable[[Any], T]) -> T:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from creditlab.environments.protocol import Environment, Panel, Task
-from creditlab.learner.distributed import rank, total, world_size
+from creditlab.learner.distributed import gather_texts, rank, total, world_size
 from creditlab.policy.policy import Policy
 from creditlab.rollouts import StopReason, Trajectory
 from creditlab.tracking import metrics as m
 from creditlab.training.collect import Assignment, Timing, play
+from creditlab.training.failure import agreed
 
 
 def evaluate(
@@ -24,9 +25,16 @@ def evaluate(
 ) -> dict[str, float]:
     """Metrics of one pass over the panel; each rank plays its share, and every rank gets the same numbers.
 
-    Episodes that fail count in `val/errors` alone, and `report` is told of the first one.
+    Episodes that fail count in `val/errors` alone, and `report` is told of the first one of any rank.
     """
-    return panel_metrics(panel, [play_panel(env, policy, panel, temperature, 0, progress, report)])
+    with agreed():
+        played = play_panel(env, policy, panel, temperature, 0, progress)
+    metrics = panel_metrics(panel, [played])
+    first = next((text for text in gather_texts(next((t.error for t in played if t.error), "")) if text), None)
+    with agreed():
+        if first and report:
+            report(f"{metrics['val/errors']:.0f} episodes of the evaluation failed, first: {first}")
+    return metrics
 
 
 def play_panel(
@@ -40,7 +48,9 @@ def play_panel(
 ) -> list[Trajectory]:
     """One pass over this rank's share of the panel; seed 0 samples as every run does, another one with other numbers."""
     assignments = [
-        Assignment(f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id, *((seed,) if seed else ())))
+        Assignment(
+            f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id, *((seed,) if seed else ()))
+        )
         for i in _share(panel)
     ]
     trajectories = play(env, policy, assignments, temperature, Timing(), progress)

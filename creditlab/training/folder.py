@@ -1,30 +1,25 @@
-"""What comes before a run and may end it: its folder, its ranks, and the signals that interrupt it."""
+"""What comes before a run and may end it: its folder, and the signals that interrupt it."""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import math
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 from creditlab.config import Job
-from creditlab.learner.distributed import rank, wait_for_all, world_size
+from creditlab.learner.distributed import gather_texts, rank, world_size
 from creditlab.registry import ConfigError
 from creditlab.tracking.jsonl import STEP, read
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore, store_of
-
-
-def check_ranks(job: Job) -> None:
-    """Refuses what does not work on several ranks."""
-    ranks, groups = world_size(), job.settings.rollout.groups
-    if groups < ranks:
-        raise ConfigError(f"rollout.groups={groups} leaves some of the {ranks} ranks without a task group; raise it")
-    if ranks > 1 and job.learner.zero_stage == 3:
-        raise ConfigError("learner.zero_stage=3 does not generate on several ranks; use learner.zero_stage=2")
+from creditlab.training.failure import agreed
 
 
 @contextmanager
@@ -60,7 +55,23 @@ def check_present(job: Job) -> None:
 
 
 def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
-    """Makes the run folder, or finds the checkpoint to resume from, with remarks; refuses to overwrite a run unasked."""
+    """Makes the run folder, or finds the checkpoint to resume from, with remarks; refuses to overwrite a run unasked.
+
+    The first rank looks and acts, and the others hear of it, so that all of them resume from the same checkpoint.
+    """
+    found: tuple[Checkpoint | None, list[str]] = (None, [])
+    with agreed():
+        if rank() == 0:
+            found = _prepare(job)
+    checkpoint, notes = found
+    first, *_ = gather_texts(json.dumps({"update": checkpoint.update, "state": checkpoint.state} if checkpoint else None))
+    heard = json.loads(first)
+    if heard and rank() != 0:
+        checkpoint = Checkpoint(store_of(job).path(heard["update"]), heard["update"], heard["state"])
+    return checkpoint, notes
+
+
+def _prepare(job: Job) -> tuple[Checkpoint | None, list[str]]:
     folder, settings = job.folder, job.settings
     store = store_of(job)
     notes: list[str] = []
@@ -70,16 +81,13 @@ def prepare_folder(job: Job) -> tuple[Checkpoint | None, list[str]]:
         notes.append("the run had no checkpoint yet; it starts from the beginning")
     if checkpoint and not (folder / "manifest.json").exists():
         notes.append("manifest.json is missing; cannot check that the games are the same")
-    wait_for_all()  # every rank has looked before the first one changes anything
-    if rank() == 0:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if settings.overwrite:
-                _empty(folder)
-        except OSError as error:
-            raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
-        store.discard_after(checkpoint.update if checkpoint else -1)
-    wait_for_all()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if settings.overwrite:
+            _empty(folder)
+    except OSError as error:
+        raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
+    store.discard_after(checkpoint.update if checkpoint else -1)
     return checkpoint, notes
 
 
@@ -113,33 +121,57 @@ def _trained(folder: Path) -> bool:
     return any((folder / "checkpoints").glob("update-*")) or any(r[STEP] > 0 for r in read(folder / "metrics.jsonl"))
 
 
+SAME_REQUEST = 5.0
+"""Seconds after a signal within which another one is the same request: on several ranks a terminal's Ctrl-C arrives once
+from the terminal and again, maybe as SIGTERM, from the launcher."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Ends what is within at once on a termination signal, as Ctrl-C does: raises KeyboardInterrupt."""
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, stop)
-    try:
+    """Ends what is within at once on a termination signal, as on Ctrl-C: raises KeyboardInterrupt."""
+    with _handling(_stop_at(1)):
         yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager
 def interruption() -> Iterator[list[int]]:
     """Collects interrupt and termination signals: the first asks for an orderly end, a second one ends at once."""
     received: list[int] = []
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        if received:
-            raise KeyboardInterrupt
-        received.append(signum)
-
-    previous = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with _handling(_stop_at(2, received)):
         yield received
+
+
+def ignore_signals() -> None:
+    """From here on a rank ends by itself: launchers end all of them as soon as the first one is gone."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+def _stop_at(request: int, received: list[int] | None = None) -> Handler:
+    """A handler that raises KeyboardInterrupt at the n-th request and notes those before in `received`."""
+    noted, last = [] if received is None else received, -math.inf
+
+    def handle(signum: int, frame: FrameType | None) -> None:
+        nonlocal last
+        if world_size() > 1 and time.monotonic() - last < SAME_REQUEST:
+            return
+        last = time.monotonic()
+        noted.append(signum)
+        if len(noted) >= request:
+            raise KeyboardInterrupt
+
+    return handle
+
+
+@contextmanager
+def _handling(handler: Handler) -> Iterator[None]:
+    previous = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield
     finally:
-        for signum, handler in previous.items():
-            signal.signal(signum, handler)
+        for number, earlier in previous.items():
+            signal.signal(number, earlier)

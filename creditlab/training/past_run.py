@@ -14,6 +14,7 @@ from creditlab.tracking.metrics import VAL_SUCCESS
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore
 from creditlab.training.demonstrations import cache_root
 from creditlab.training.manifest import read_manifest
+from creditlab.training.progress import Progress
 
 WARM_START, LAST, BEST = "warm_start", "last", "best"
 """Names of a model beside the number of an update."""
@@ -116,8 +117,6 @@ def open_run(folder: Path) -> PastRun:
 
 def _best(last: Checkpoint) -> int:
     """The update with the highest held-out success so far."""
-    from creditlab.training.session import Progress  # brings torch along
-
     best = Progress(**last.state["progress"]).best
     if best is None:
         raise ConfigError(

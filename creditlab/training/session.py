@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,89 +16,100 @@ import torch
 
 from creditlab.config import Job
 from creditlab.credit.types import Credit
-from creditlab.environments.protocol import Panel, Task
-from creditlab.learner.distributed import largest, merge, rank, start_processes, total, world_size
+from creditlab.environments.protocol import Panel
+from creditlab.learner.distributed import (
+    RankLostError,
+    gather_texts,
+    largest,
+    losing_ranks,
+    merge,
+    rank,
+    start_processes,
+    take_leave,
+    total,
+    world_size,
+)
 from creditlab.learner.learner import Learner
 from creditlab.learner.sequences import TrainBatch
-from creditlab.learner.state import load_optimizer, save_state
-from creditlab.options import EXIT_INTERRUPTED
-from creditlab.policy.loading import load_model
-from creditlab.policy.policy import Policy
-from creditlab.policy.prompts import stop_strings
+from creditlab.learner.state import gather_state, load_optimizer
 from creditlab.registry import registry
 from creditlab.rollouts import Group, RolloutBatch
 from creditlab.rollouts.store import RolloutStore
+from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED
 from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
 from creditlab.tracking.writing import WriteError, writing
-from creditlab.training.assign import assign
+from creditlab.training import remarks
+from creditlab.training.assign import assign, own_part, scope_of_credit
 from creditlab.training.checkpoint import Checkpoint, store_of
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
-from creditlab.training.failure import TrainingFailedError
-from creditlab.training.folder import check_present, check_ranks, interruption, locked, prepare_folder, terminable
+from creditlab.training.failure import ElsewhereError, TrainingFailedError, agreed
+from creditlab.training.folder import check_present, ignore_signals, interruption, locked, prepare_folder, terminable
 from creditlab.training.manifest import check_same, check_start, made_with, manifest, read_manifest, write_json
-from creditlab.training.seeds import derive, number
-from creditlab.training.start import needs_reference, warm_start
-
-EXIT_FAILED = 1
-
-
-@dataclass
-class Progress:
-    """The position of a run: all that a checkpoint holds beside the learner's state."""
-
-    update: int = 0
-    evaluations: list[list[float]] = field(default_factory=list)
-    """[update, held-out success] of every evaluation so far."""
-    skipped: int = 0
-    skipped_in_a_row: int = 0
-    transitions: int = 0
-    """Environment steps of all training trajectories so far."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """Time split of the whole run, over its sittings."""
-
-    @property
-    def best(self) -> int | None:
-        """The update with the highest held-out success, the earliest of equals; the warm start, update 0, does not count."""
-        trained = [e for e in self.evaluations if e[0] > 0]
-        return int(max(trained, key=lambda e: (e[1], -e[0]))[0]) if trained else None
+from creditlab.training.progress import Progress
+from creditlab.training.seeds import number, task_order
+from creditlab.training.start import load_policy, make_policy, needs_reference, warm_start
 
 
 def train(job: Job) -> int:
-    """Runs or resumes a training run; returns the process's exit code."""
+    """Runs or resumes a training run, on every rank; returns the process's exit code."""
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
-    check_ranks(job)
-    check_present(job)
-    start_processes()
-    with terminable(), locked(job.folder):
+    tracker, lost = Tracker(), None
+    try:
+        with terminable():
+            start_processes(job.settings.training.timeout)
+            code = _train(job, tracker)
+    except ElsewhereError as error:
+        code = error.code
+    except RankLostError as error:
+        code, lost = EXIT_FAILED, error
+    except ValueError as error:
+        if rank() != 0:  # nobody else knows of it
+            raise TrainingFailedError(f"rank {rank()}: {error}") from error
+        _leave()
+        raise
+    finally:
+        job.env.close()
+    if lost and rank() == 0 and not tracker.listeners:
+        sys.stderr.write(f"creditlab: {lost}\n")
+    told = _leave()
+    if lost and rank() == 1 and not told:
+        sys.stderr.write(f"creditlab: {lost}\n")
+    return code
+
+
+def _leave() -> bool:
+    """Ends the work of this rank; returns whether the first rank has told how it ended."""
+    if world_size() > 1:
+        ignore_signals()
+    return take_leave()
+
+
+def _train(job: Job, tracker: Tracker) -> int:
+    with ExitStack() as stack:
+        with agreed():
+            check_present(job)
+            stack.enter_context(locked(job.folder))
+        session = Session(job, tracker, *prepare_folder(job))
         try:
-            return _train(job)
+            with tracker:
+                session.prepare()  # a Ctrl-C in here ends at once, for nothing would be lost
+                with interruption() as stop:
+                    return session.run(stop)
         except WriteError:  # while preparing; the tracker has told of it
             return EXIT_FAILED
-        finally:
-            job.env.close()
-
-
-def _train(job: Job) -> int:
-    checkpoint, notes = prepare_folder(job)
-    tracker = Tracker()
-    session = Session(job, tracker, checkpoint)
-    with tracker:
-        session.prepare(notes)  # a Ctrl-C in here ends at once, for nothing would be lost
-        with interruption() as stop:
-            return session.run(stop)
 
 
 class Session:
     """One sitting of a run."""
 
-    def __init__(self, job: Job, tracker: Tracker, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, job: Job, tracker: Tracker, checkpoint: Checkpoint | None, notes: Sequence[str] = ()) -> None:
         self.job, self.tracker, self.settings = job, tracker, job.settings
         self.folder = job.folder
         self.checkpoints = store_of(job)
         self.store = RolloutStore(self.folder / "rollouts", rank() if world_size() > 1 else None)
-        self.checkpoint = checkpoint
+        self.checkpoint, self.notes = checkpoint, notes
         self.saved = checkpoint.update if checkpoint else None
         """Update of the newest checkpoint."""
         self.progress = Progress(**checkpoint.state["progress"]) if checkpoint else Progress()
@@ -105,36 +117,38 @@ class Session:
         """Keys of which a warning was given."""
         self.started = time.perf_counter()
 
-    def prepare(self, notes: Sequence[str] = ()) -> None:
+    def prepare(self) -> None:
         """Panel, tracking, warm start, learner and policy."""
         job = self.job
-        self.panel: Panel = job.env.panel(self.settings.evaluation.episodes, self.settings.evaluation.panel_seed)
-        self.tasks = job.env.train_tasks()
-        facts = self._facts()
-        self._start_tracking(facts)
-        for note in notes:
-            self.tracker.event("warning", note)
+        with agreed():
+            self.panel: Panel = job.env.panel(self.settings.evaluation.episodes, self.settings.evaluation.panel_seed)
+            self.tasks = job.env.train_tasks()
+            facts = self._facts()
+            self._start_tracking(facts)
+            for note in self.notes:
+                self.tracker.event("warning", note)
         with self._timed(m.TIME_WARM_START):
             if self.checkpoint is None or needs_reference(job):
                 start, now = warm_start(job, self.tracker.progress, functools.partial(self.tracker.event, "warning"))
-                check_start(facts["warm_start"], now)
-                facts["warm_start"] = facts["warm_start"] or now
-            model, tokenizer = load_model(self.checkpoint.path / "model" if self.checkpoint else start)
-        if rank() == 0:
-            write_json(self.folder / "manifest.json", facts)
-        reference = load_model(start)[0].requires_grad_(False) if needs_reference(job) else None
-        self.learner = Learner(
-            model,
-            job.learner,
-            pad=tokenizer.pad_token_id,
-            temperature=self.settings.rollout.temperature,
-            reference=reference,
-        )
-        if self.checkpoint:
-            load_optimizer(self.learner, self.checkpoint.path)
+            with agreed():
+                if self.checkpoint is None or needs_reference(job):
+                    check_start(facts["warm_start"], now)
+                    facts["warm_start"] = facts["warm_start"] or now
+                model, tokenizer = load_policy(job, self.checkpoint.path / "model" if self.checkpoint else start)
+                reference = load_policy(job, start, training=False)[0].requires_grad_(False) if needs_reference(job) else None
+                for remark in remarks.of_start(job, start) if self.checkpoint is None else ():
+                    self.tracker.event("info", remark)
+                if rank() == 0:
+                    write_json(self.folder / "manifest.json", facts)
+        temperature = self.settings.rollout.temperature
+        with losing_ranks():
+            self.learner = Learner(
+                model, job.learner, pad=tokenizer.pad_token_id, temperature=temperature, reference=reference
+            )
+            if self.checkpoint:
+                load_optimizer(self.learner, self.checkpoint.path)
         self.tokenizer = tokenizer
-        generator = job.engine.generator(self.learner.module.model, tokenizer, stop_strings(job.prompt))
-        self.policy = Policy(job.prompt, tokenizer, generator, self.settings.rollout.batch_size)
+        self.policy = make_policy(job, self.learner.whole, tokenizer)
 
     def run(self, stop: Sequence[int]) -> int:
         """Evaluates the start of a fresh run and trains up to `training.updates`; returns the exit code.
@@ -196,9 +210,12 @@ class Session:
         before = dict(self.progress.seconds)
         batch, timing = self._collect(update)
         with self._timed(m.TIME_CREDIT):
-            rows, credit = assign(self.job, batch)
-        with self._timed(m.TIME_LEARNER):
-            result = self.learner.update(TrainBatch.build(batch, rows, credit), number(self.settings.seed, "shuffle", update))
+            scope = scope_of_credit(self.job, batch)
+            with agreed():
+                rows, credit = own_part(*assign(self.job, scope), batch)
+                decisions = TrainBatch.build(batch, rows, credit)
+        with self._timed(m.TIME_LEARNER), losing_ranks():
+            result = self.learner.update(decisions, number(self.settings.seed, "shuffle", update))
         self.progress.update = update
         self._store(batch, credit, update)
         metrics = episode_metrics(batch.trajectories)
@@ -211,8 +228,11 @@ class Session:
         metrics["prompt_length/cut"] = float(total(np.array([timing.prompts_cut], np.float64))[0])
         metrics |= {k: v - before.get(k, 0.0) for k, v in self.progress.seconds.items() if v != before.get(k)}
         metrics[m.TIME_STEP] = time.perf_counter() - started
-        self.tracker.update(update, metrics)
-        self._warn_of_cuts(metrics)
+        garbage = remarks.of_garbage(self.job, batch.trajectories)
+        with agreed():
+            self.tracker.update(update, metrics)
+            self._warn_of_cuts(metrics)
+            self._warn_once("garbage", garbage)
         evaluation, checkpoint = self.settings.evaluation.every, self.settings.checkpoint.every
         if (evaluation and update % evaluation == 0) or update == self.settings.training.updates:
             self._evaluate()
@@ -225,46 +245,49 @@ class Session:
         cut = {"prompt": metrics["prompt_length/cut"], "response": round(metrics[m.CUT_RATIO] * decisions)}
         for part, count in cut.items():
             key = f"prompt.max_{part}_tokens"
-            if decisions and count >= decisions and key not in self.told:
-                self.told.add(key)
+            if decisions and count >= decisions:
                 limit = getattr(self.job.prompt, f"max_{part}_tokens")
-                self.tracker.event("warning", f"every {part} of the update was cut to {key}={limit}; raise it")
+                self._warn_once(key, f"every {part} of the update was cut to {key}={limit}; raise it")
+
+    def _warn_once(self, key: str, remark: str | None) -> None:
+        if remark and key not in self.told:
+            self.told.add(key)
+            self.tracker.event("warning", remark)
 
     def _collect(self, update: int) -> tuple[RolloutBatch, Timing]:
         timing, rollout = Timing(), self.settings.rollout
+        order = task_order(self.settings.seed, update, rollout.groups, len(self.tasks))
         with self._timed(m.TIME_ROLLOUTS):
-            mine = [(i, task) for i, task in enumerate(self._tasks_of(update)) if i % world_size() == rank()]
-            groups = collect(
-                self.job.env,
-                self.policy,
-                mine,
-                rollout.group_size,
-                update,
-                self.settings.seed,
-                rollout.temperature,
-                timing,
-                lambda done, total_: self.tracker.progress("rollouts", done, total_),
-            )
+            with losing_ranks():
+                self.learner.refresh()
+            with agreed():
+                groups = collect(
+                    self.job.env,
+                    self.policy,
+                    [(i, self.tasks[place]) for i, place in enumerate(order) if i % world_size() == rank()],
+                    rollout.group_size,
+                    update,
+                    self.settings.seed,
+                    rollout.temperature,
+                    timing,
+                    lambda done, total_: self.tracker.progress("rollouts", done, total_),
+                )
         self._spend(m.TIME_ENVIRONMENT, timing.environment)
         self._report_errors(groups)
         return RolloutBatch(groups, update, self.settings.seed, rollout.temperature), timing
 
     def _report_errors(self, groups: Sequence[Group]) -> None:
-        """Tells of trajectories that failed on this rank; raises TrainingFailedError when no rank has any other."""
+        """Tells of the trajectories that failed; raises TrainingFailedError when there is no other."""
         trajectories = [t for group in groups for t in group.trajectories]
-        failed = [t for t in trajectories if t.error]
-        if failed:
-            self.tracker.event("trajectory_error", f"{len(failed)} trajectories failed, first: {failed[0].error}")
-        if not total(np.array([len(trajectories) - len(failed)], np.float64))[0]:
-            first = failed[0].error if failed else "on another rank"
-            raise TrainingFailedError(f"every trajectory of the update failed; first error: {first}")
-
-    def _tasks_of(self, update: int) -> list[Task]:
-        """The update's tasks: consecutive stretches of one shuffled order per pass over the training tasks."""
-        count, size = self.settings.rollout.groups, len(self.tasks)
-        places = [divmod(position, size) for position in range((update - 1) * count, update * count)]
-        orders = {n: derive(self.settings.seed, "task order", n).permutation(size) for n in {n for n, _ in places}}
-        return [self.tasks[int(orders[n][index])] for n, index in places]
+        failed = [t.error for t in trajectories if t.error]
+        all_failed, all_played = total(np.array([len(failed), len(trajectories)], np.float64)).astype(int)
+        if not all_failed:
+            return
+        first = next(text for text in gather_texts(failed[0] if failed else "") if text)
+        with agreed():
+            self.tracker.event("trajectory_error", f"{all_failed} trajectories failed, first: {first}")
+            if all_failed == all_played:
+                raise TrainingFailedError(f"every trajectory of the update failed; first error: {first}")
 
     def _count_skipped(self, reason: str | None, batch: RolloutBatch, credit: Credit, update: int) -> None:
         if reason is None:
@@ -272,18 +295,19 @@ class Session:
             return
         self.progress.skipped += 1
         self.progress.skipped_in_a_row += 1
-        self.tracker.event("skipped_update", f"update {update} was abandoned: {reason}")
-        if self.progress.skipped_in_a_row >= self.settings.training.max_skipped:
-            path = self._save_rollouts(batch, credit)
-            raise TrainingFailedError(
-                f"{self.progress.skipped_in_a_row} updates in a row were abandoned, the last because {reason}; "
-                f"its batch is saved in {path}"
-            )
+        with agreed():
+            self.tracker.event("skipped_update", f"update {update} was abandoned: {reason}")
+            if self.progress.skipped_in_a_row >= self.settings.training.max_skipped:
+                path = self._save_rollouts(batch, credit)
+                raise TrainingFailedError(
+                    f"{self.progress.skipped_in_a_row} updates in a row were abandoned, the last because {reason}; "
+                    f"its batch is saved in {path}"
+                )
 
     def _store(self, batch: RolloutBatch, credit: Credit, update: int) -> None:
         every = self.settings.checkpoint.rollouts_every
         if every and update % every == 0:
-            with self._timed("timing_s/store"):
+            with self._timed("timing_s/store"), agreed():
                 self._save_rollouts(batch, credit)
 
     def _save_rollouts(self, batch: RolloutBatch, credit: Credit) -> Path:
@@ -293,6 +317,8 @@ class Session:
     def _evaluate(self) -> None:
         update, evaluation = self.progress.update, self.settings.evaluation
         started = time.perf_counter()
+        with losing_ranks():
+            self.learner.refresh()
         metrics = evaluate(
             self.job.env,
             self.policy,
@@ -308,20 +334,22 @@ class Session:
         if update == 0:
             metrics[m.TIME_WARM_START] = self.progress.seconds[m.TIME_WARM_START]
         self.progress.evaluations.append([update, metrics[m.VAL_SUCCESS]])
-        self.tracker.evaluation(update, metrics)
+        with agreed():
+            self.tracker.evaluation(update, metrics)
 
     def _save(self) -> None:
         """Writes the checkpoint of the present update, once; every rank takes part, the first one writes."""
         update = self.progress.update
         if update == self.saved:
             return
-        with self._timed("timing_s/save_checkpoint"), writing(self.checkpoints.path(update)):
-            if rank() == 0:
-                state = {"progress": asdict(self.progress)}
-                write = functools.partial(save_state, self.learner, self.tokenizer)
-                self.checkpoints.save(update, state, write, self.progress.best)
-            else:
-                save_state(self.learner, self.tokenizer, self.checkpoints.folder)
+        with self._timed("timing_s/save_checkpoint"):
+            with losing_ranks():
+                whole = gather_state(self.learner)
+            with agreed(), writing(self.checkpoints.path(update)):
+                if rank() == 0:
+                    state = {"progress": asdict(self.progress)}
+                    write = functools.partial(whole.write, self.tokenizer)
+                    self.checkpoints.save(update, state, write, self.progress.best)
         self.saved = update
 
     def _finish(self, status: Literal["finished", "interrupted", "failed"], message: str) -> int:

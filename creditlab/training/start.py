@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from creditlab.config import Job, credit_parts
-from creditlab.learner.distributed import rank, wait_for_all
+from creditlab.learner.distributed import rank
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
 from creditlab.policy.warm_start import imitate
 from creditlab.registry import ConfigError
 from creditlab.tracking.writing import WriteError, writing
 from creditlab.training.demonstrations import WarmStartCache, cache_key, demonstrate, encode
+from creditlab.training.failure import agreed
 from creditlab.training.seeds import derive, number
 
 _log = logging.getLogger(__name__)
@@ -48,12 +49,13 @@ def warm_start(job: Job, report: Report, warn: Callable[[str], None] = _log.warn
     identity = _mistake(job.model.identity)
     cache = WarmStartCache(settings.cache, cache_key(identity, job.prompt, settings, {**facts, **env.describe()}))
     found = cache.read(warn)
-    if found is None and rank() == 0:
-        _make(job, cache, report, warn)
-    wait_for_all()
-    made = found or cache.read(warn)
-    if made is None:
-        raise WriteError(f"the warm start that was just written to {cache.path} cannot be read back; check the disk")
+    with agreed():
+        if found is None and rank() == 0:
+            _make(job, cache, report, warn)
+    with agreed():
+        made = found or cache.read(warn)
+        if made is None:
+            raise WriteError(f"the warm start that was just written to {cache.path} cannot be read back; check the disk")
     seconds = round(time.perf_counter() - started, 2)
     return cache.path, {"hash": cache.hash, "cached": found is not None, "seconds": seconds, **made}
 

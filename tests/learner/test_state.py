@@ -12,7 +12,7 @@ from tiny_batches import Watching, largest_difference, learner, model, tokenizer
 
 from creditlab.learner.learner import Learner
 from creditlab.learner.settings import DeepSpeedLearner
-from creditlab.learner.state import OPTIMIZER_FILE, load_optimizer, optimizer_tensors, save_state
+from creditlab.learner.state import OPTIMIZER_FILE, gather_state, load_optimizer, optimizer_tensors
 from creditlab.policy.engine import TransformersGenerator
 from creditlab.policy.loading import load_model
 
@@ -34,7 +34,7 @@ def test_an_updated_learner_comes_back_from_disk_bit_for_bit(stage: int, precisi
     trained = learner(**options)
     for seed in (0, 1):
         assert trained.update(train_batch(seed=seed, shift=0.3), seed=seed).skipped is None
-    save_state(trained, tokenizer(), tmp_path)
+    gather_state(trained).write(tokenizer(), tmp_path)
     again = restored(tmp_path, **options)
     saved = weights(trained)
     assert all(torch.equal(saved[name], value) for name, value in weights(again).items())
@@ -111,7 +111,7 @@ def test_a_sharded_model_generates(stage: int) -> None:
 
 def test_a_fresh_learner_saves_no_moments_and_takes_none(tmp_path: Path) -> None:
     trained = learner(**OPTIONS)
-    save_state(trained, tokenizer(), tmp_path)
+    gather_state(trained).write(tokenizer(), tmp_path)
     assert load_file(tmp_path / OPTIMIZER_FILE) == {}
     again = restored(tmp_path, **OPTIONS)
     for one in (trained, again):

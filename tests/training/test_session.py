@@ -37,7 +37,8 @@ from creditlab.tracking import Summary
 from creditlab.tracking.jsonl import read
 from creditlab.training import session as session_module
 from creditlab.training.evaluation import evaluate
-from creditlab.training.session import Session, train
+from creditlab.training.seeds import task_order
+from creditlab.training.session import train
 
 
 @pytest.fixture(autouse=True)
@@ -143,9 +144,10 @@ def test_the_best_and_the_newest_checkpoints_are_kept(tmp_path: Path, monkeypatc
 
 def test_every_task_comes_once_per_pass_in_an_order_of_the_seed_alone(tmp_path: Path) -> None:
     def order(*overrides: str) -> list[str]:
-        session = Session(quick_job(tmp_path, "rollout.groups=3", *overrides), None, None)  # type: ignore[arg-type]
-        session.tasks = session.job.env.train_tasks()
-        return [task.id for update in range(1, 11) for task in session._tasks_of(update)]
+        job = quick_job(tmp_path, "rollout.groups=3", *overrides)
+        tasks, settings = job.env.train_tasks(), job.settings
+        places = [i for n in range(1, 11) for i in task_order(settings.seed, n, settings.rollout.groups, len(tasks))]
+        return [tasks[place].id for place in places]
 
     found = order()
     assert len(found) == 30

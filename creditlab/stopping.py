@@ -1,0 +1,36 @@
+"""How a command ends: exit codes, and signals before anything is at stake. Importing this module imports next to nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+EXIT_FAILED = 1
+"""Exit code of a run that cannot go on."""
+EXIT_MISTAKE = 2
+"""Exit code of a command whose configuration or arguments are wrong."""
+EXIT_INTERRUPTED = 130
+"""Exit code of an interrupted command, as a shell gives it for Ctrl-C."""
+
+
+def end_when_told() -> None:
+    """Makes an interrupt or termination signal end the process at once, with one line and without a stack trace.
+
+    A part of the program with something to lose puts a handler of its own in place while it runs.
+    """
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        tell("interrupted")
+        os._exit(EXIT_INTERRUPTED)  # an exception might be caught by whatever is just being imported
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+
+
+def tell(message: str) -> None:
+    """Writes one line on stderr; of the ranks of a machine, which read the same command line, only the first one does."""
+    if os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0")) == "0":
+        sys.stderr.write(f"creditlab: {message}\n")
+        sys.stderr.flush()
