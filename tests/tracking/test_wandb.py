@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,47 +10,15 @@ from typing import Any
 
 import pytest
 import wandb
-from wandb.proto import wandb_internal_pb2
+from wandb_records import files, history, records, records_of, values, without_account
 
 from creditlab.tracking import JsonlListener, Run, Summary, Tracker, TrackingConfig, WandbListener
-
-BLOCK = 32768
-
-
-def payloads(data: bytes) -> Iterator[bytes]:
-    """The payloads of a .wandb file: a 7-byte file header, then LevelDB log records in blocks of 32 KiB."""
-    position, parts = 7, b""
-    while position + 7 <= len(data):
-        if BLOCK - position % BLOCK < 7:
-            position += BLOCK - position % BLOCK
-            continue
-        _, length, kind = struct.unpack("<IHB", data[position : position + 7])
-        parts += data[position + 7 : position + 7 + length]
-        position += 7 + length
-        if kind in (1, 4):  # a whole payload, or the last part of one
-            yield parts
-            parts = b""
-
-
-def records(folder: Path) -> list[Any]:
-    """All records of the offline runs in a run folder, in the order of their files."""
-    files = sorted((folder / "wandb").glob("offline-run-*/run-*.wandb"))
-    return [wandb_internal_pb2.Record.FromString(p) for file in files for p in payloads(file.read_bytes())]
-
-
-def values(items: Any) -> dict[str, Any]:
-    """Key to decoded value of the items of a record."""
-    return {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items}
 
 
 @pytest.fixture(autouse=True)
 def no_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Nobody's credentials or settings take part."""
-    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_BASE_URL", "WANDB_DIR", "WANDB_RUN_ID", "WANDB_IDENTITY_TOKEN_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
-    wandb.teardown()
+    without_account(monkeypatch, tmp_path)
     yield
     wandb.teardown()
 
@@ -106,9 +73,8 @@ def test_an_offline_run_holds_config_metrics_and_summary(tmp_path: Path) -> None
     assert config["method"] == {"name": "mcgpo", "pair_weight": 1.0}
     assert config["manifest"] == {"panel": "abc"}
 
-    history = [values(r.history.item) for r in found if r.HasField("history")]
-    logged = [{name: value for name, value in row.items() if "/" in name or name == "_step"} for row in history]
-    assert logged == [
+    [file] = files(folder)
+    assert history(file) == [
         {"_step": 0, "val/success_rate": 0.36},
         {"_step": 1, "actor/pg_loss": 1 / 3},
         {"_step": 2, "actor/pg_loss": 2 / 3, "val/success_rate": 0.5},
@@ -127,13 +93,19 @@ def test_an_offline_run_holds_config_metrics_and_summary(tmp_path: Path) -> None
 def test_resume_continues_the_same_run_and_a_fresh_start_does_not(tmp_path: Path) -> None:
     ids = []
     for resumed in (None, 1, None):
-        tracker, listener = start(tmp_path, resumed, wandb="offline")
-        (path,) = listener.paths().values()
-        ids.append(path.name.split("-")[3])  # offline-run-<time>-<id>
+        tracker, _ = start(tmp_path, resumed, wandb="offline")
+        tracker.update(2 if resumed else 1, {"actor/lr": 0.5})
         tracker.finish(Summary("interrupted"))
+        [record] = [r.run for r in records_of(files(tmp_path)[-1]) if r.HasField("run")]
+        ids.append(record.run_id)
     first, second, third = ids
     assert first == second
     assert third != first
+    assert [history(file) for file in files(tmp_path)] == [
+        [{"_step": 1, "actor/lr": 0.5}],
+        [{"_step": 2, "actor/lr": 0.5}],
+        [{"_step": 1, "actor/lr": 0.5}],
+    ]
 
 
 def test_an_unreachable_server_falls_back_to_offline_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
