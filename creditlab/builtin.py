@@ -9,7 +9,7 @@ from creditlab.credit.weighting import Evidence, Uniform
 from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.hookspecs import hookimpl
 from creditlab.learner.settings import DeepSpeedLearner
-from creditlab.policy.settings import TinyModel, TransformersEngine
+from creditlab.policy.settings import HFModel, TinyModel, TransformersEngine
 from creditlab.tracking.config import TrackingConfig
 
 
@@ -18,4 +18,4 @@ def creditlab_components() -> list[type]:
     """Parts of credit, models, engines, learners and tracking."""
     match = [Observation, GraphState, StateRubric, StateOnly, RubricOnly]
     credit = [*match, Opposite, Same, All, Evidence, Uniform, RubricProgress]
-    return [*credit, ALFWorld, TinyModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]
+    return [*credit, ALFWorld, TinyModel, HFModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]
