@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import functools
+import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from creditlab import plugins
+from creditlab import evaluate, plugins
 from creditlab.cli import compose_job, run_hydra
 from creditlab.credit.conventions import PRESETS
 from creditlab.environments.alfworld.families import ALIASES
@@ -128,6 +129,15 @@ def test_every_command_composes(command: tuple[str, ...], tmp_path: Path, monkey
     if module == "creditlab.plugins":
         assert plugins.main(words, Console(quiet=True)) == 0
         return
+    if module == "creditlab.doctor":
+        assert {word.partition("=")[0] for word in words} <= {"json", "run_root"}
+        return
+    if module == "creditlab.evaluate":
+        write_run(tmp_path, words)
+        monkeypatch.chdir(tmp_path)
+        _, overrides = evaluate.read_request(words)
+        assert run_hydra(lambda job: 0, overrides) == 0
+        return
     assert module == "creditlab"
     if words == ["--help"]:
         with pytest.raises(SystemExit) as ended:
@@ -143,6 +153,15 @@ def test_every_command_composes(command: tuple[str, ...], tmp_path: Path, monkey
         compose_job([word for word in words if word not in ("--cfg", "job")])
 
 
+def write_run(folder: Path, words: list[str]) -> None:
+    """The configuration of a run where the words of a command expect one."""
+    for word in words:
+        if word.startswith("run="):
+            path = folder / word.removeprefix("run=") / "config.json"
+            path.parent.mkdir(parents=True)
+            path.write_text(json.dumps(compose_job([]).config))
+
+
 def write_experiment(folder: Path) -> None:
     """The experiment of the configuration page, in the place that its first line names."""
     experiment = re.search(r"```yaml\n# (\S+)\n(.*?)```", read(DOCS / "configuration.md"), flags=re.DOTALL)
@@ -155,7 +174,7 @@ def write_experiment(folder: Path) -> None:
 @functools.cache
 def keys() -> set[str]:
     """Every key and section that some composition has."""
-    lines = ("", "method=graphgpo", "method=grpo aux=pair shaping=rubric_progress", "weighting=uniform fold=same")
+    lines = ("", "method=graphgpo", "method=grpo aux=pair shaping=rubric_progress", "weighting=uniform fold=same", "model=hf model.path=x")
     return {key for line in lines for key in sections(compose_job(line.split()).config)}
 
 
