@@ -27,6 +27,7 @@ _HEADER_TYPES = {"update": (int,), "seed": (int,), "temperature": (int, float), 
 _SEAL = b"creditlab.sha256"
 """What stands before the hash of all other bytes of a file, between its columns and its footer, where no reader looks."""
 _SEAL_LENGTH = len(_SEAL) + hashlib.sha256().digest_size
+_LONGEST_REASON = 200
 _FILE_NAME = re.compile(r"update-(\d+)(?:-rank(\d+))?\.parquet")
 
 
@@ -68,7 +69,10 @@ def load_advantages(path: Path) -> NDArray[np.float64] | None:
     table, header = _read(path)
     if not header["advantages"]:
         return None
-    return to_advantages(table, _batch(table, header, path))
+    advantages = to_advantages(table, _batch(table, header, path))
+    if np.isnan(advantages).any():
+        raise _refusal(path, "decisions lack advantages")
+    return advantages
 
 
 def load_metadata(path: Path) -> dict[str, str]:
@@ -108,9 +112,10 @@ class RolloutStore:
 
     def newest(self, report: Callable[[str], None] | None = None) -> Path | None:
         """The last stored file that can be read, or None; `report` is told of damaged ones that are passed by."""
-        for _, path in reversed(self.files()):
+        for update, path in reversed(self.files()):
             try:
-                load(path)
+                if (found := load(path).update) != update:
+                    raise ValueError(f"{path} holds update {found}")
             except ValueError as error:
                 if report:
                     report(f"{error}; looking for the file before it")
@@ -165,7 +170,7 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
         header = strict_json.parse((table.schema.metadata or {})[_HEADER])
         version = header["version"]
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise _refusal(path, " ".join(str(error).split())) from error
+        raise _refusal(path, str(error)) from error
     if version != SCHEMA_VERSION:
         raise ValueError(
             f"{path} has rollout schema version {version}, this creditlab reads version {SCHEMA_VERSION}; "
@@ -202,7 +207,8 @@ def _hash(*parts: memoryview) -> bytes:
 
 
 def _refusal(path: Path, reason: str) -> ValueError:
+    short = " ".join(reason.split())[:_LONGEST_REASON]
     return ValueError(
-        f"{path} is no rollout file of creditlab, or a damaged one ({reason}); check the path, or delete it and collect the "
+        f"{path} is no rollout file of creditlab, or a damaged one ({short}); check the path, or delete it and collect the "
         "update again"
     )

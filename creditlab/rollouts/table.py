@@ -48,7 +48,8 @@ def to_table(batch: RolloutBatch, advantages: NDArray[np.float64] | None = None)
 
 
 def to_groups(table: pa.Table) -> tuple[Group, ...]:
-    """The groups of a table, equal to those it was made from."""
+    """The groups of a table, equal to those it was made from; raises ValueError where a value is missing or impossible."""
+    _check_present(table)
     steps, states = _read_steps(_flat(table, "steps")), _read_states(_flat(table, "states"))
     spans = zip(_spans(_column(table, "steps")), _spans(_column(table, "states")), strict=True)
     heads: dict[int, tuple[str, str, str]] = {}
@@ -69,6 +70,28 @@ def to_groups(table: pa.Table) -> tuple[Group, ...]:
                 )
             )
     return tuple(Group(*head, tuple(members[index])) for index, head in heads.items())
+
+
+def _check_present(table: pa.Table) -> None:
+    """Raises ValueError naming a column that lacks a value; only a group without trajectories lacks those of its row."""
+    played = pc.is_valid(_column(table, "trajectory_id"))
+    for name in table.column_names:
+        column = _column(table, name)
+        optional = name in ("trajectory_id", "error")
+        of_group = name in ("group", "group_id", "task_id", "family", "steps", "states")
+        if not optional:
+            _check_array(column if of_group else column.filter(played), name)
+
+
+def _check_array(array: pa.Array, name: str) -> None:
+    if array.null_count:
+        raise ValueError(f"{name} lacks {array.null_count} values")
+    if pa.types.is_struct(array.type):
+        for field in array.type:
+            if field.name != "advantage":
+                _check_array(_child(array, field.name), f"{name}.{field.name}")
+    elif pa.types.is_large_list(array.type):
+        _check_array(array.flatten(), name)
 
 
 def to_advantages(table: pa.Table, batch: RolloutBatch) -> NDArray[np.float64]:
