@@ -193,7 +193,7 @@ def _start(module: str, far: socket.socket, remarks: Any, folder: str) -> subpro
         "TMPDIR": folder,
     }
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, str(far.fileno())],
+        [sys.executable, "-P", "-m", module, str(far.fileno()), folder],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=remarks,

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 Handler = Callable[[Any], Any]
@@ -16,14 +17,16 @@ Handler = Callable[[Any], Any]
 def serve(make: Callable[[], Handler]) -> None:
     """Makes the handler and answers requests with it; returns when the pool closes the connection or dies.
 
-    A module that a pool starts calls it; the number of the inherited socket is the module's one argument.
+    A module that a pool starts calls it; its arguments are the number of the inherited socket and the pool's folder.
     """
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    connection, folder = socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2])
     handle = make()
     with suppress(OSError), connection, connection.makefile("rb") as requests:  # the pool may be gone at any moment
         send(connection, {"ready": True})
         for line in requests:
             send(connection, _answer(handle, line))
+    with suppress(OSError):  # a pool that was killed could not remove it
+        folder.rmdir()
 
 
 def send(connection: socket.socket, message: Any) -> None:

@@ -206,7 +206,7 @@ sys.stdout.flush()
 """
 
 
-def owner(ending: str) -> subprocess.Popen[str]:
+def owner(ending: str, folder: Path) -> subprocess.Popen[str]:
     """A process of its own group that has a pool with a worker at rest and one at work."""
     return subprocess.Popen(
         [sys.executable, "-c", OWNER + ending],
@@ -214,7 +214,7 @@ def owner(ending: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(folder)},
     )
 
 
@@ -226,15 +226,16 @@ def owner(ending: str) -> subprocess.Popen[str]:
         ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL),
     ],
 )
-def test_workers_end_with_the_process_that_owns_them(ending: str, code: int) -> None:
-    process = owner(ending)
+def test_workers_end_with_the_process_that_owns_them(ending: str, code: int, tmp_path: Path) -> None:
+    process = owner(ending, tmp_path)
     out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert re.fullmatch(r"\d+ \d+\n", out), "workers wrote to the screen"
     assert wait_until_gone([int(pid) for pid in out.split()])
+    assert not list(tmp_path.iterdir()), "files were left behind"
 
 
-def test_ctrl_c_in_the_terminal_reaches_the_owner_alone() -> None:
+def test_ctrl_c_in_the_terminal_reaches_the_owner_alone(tmp_path: Path) -> None:
     process = owner(
         """
 signal.signal(signal.SIGINT, lambda *_: None)
@@ -243,7 +244,8 @@ sys.stdout.flush()
 signal.pause()
 workers[0].send(["echo", 6])
 sys.stdout.write(f"{workers[0].receive()['echo']} {len(workers[1].receive())}\\n")
-"""
+""",
+        tmp_path,
     )
     assert process.stdout is not None
     process.stdout.readline()
