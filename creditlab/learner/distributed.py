@@ -95,7 +95,9 @@ def take_leave() -> bool:
     with suppress(RuntimeError):  # the connection may have ended with the first rank
         if rank() == 0:
             store.set(_TOLD, "1")
-            _await(lambda: store.add(_HEARD, 0) >= world_size() - 1, LINGER)
+            if _await(lambda: store.add(_HEARD, 0) >= world_size() - 1, LINGER):
+                store.delete_key(_TOLD)  # the processes may go on to another run
+                store.delete_key(_HEARD)
             return True
         if _await(lambda: store.check([_TOLD]), FAREWELL):
             store.add(_HEARD, 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from creditlab.learner.distributed import gather_bytes, rank, world_size
 from creditlab.learner.sequences import Scored
 from creditlab.rollouts import RolloutBatch, Rows
 from creditlab.rollouts.table import to_groups, to_table
+from creditlab.rollouts.together import dealt
 from creditlab.training.failure import TrainingFailedError
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ def assign(job: Job, batch: RolloutBatch) -> tuple[Rows, Credit]:
 def scope_of_credit(job: Job, batch: RolloutBatch) -> RolloutBatch:
     """The groups that credit is computed on: this rank's, or those of all ranks where a component's scope is the update.
 
-    Collective in the second case. Groups come back in the order in which they were dealt out to the ranks in turn.
+    Collective in the second case.
     """
     if world_size() == 1 or all(getattr(part, "scope", "group") == "group" for part in credit_parts(job)):
         return batch
@@ -56,7 +56,7 @@ def scope_of_credit(job: Job, batch: RolloutBatch) -> RolloutBatch:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     parts = [to_groups(pa.ipc.open_stream(data).read_all()) for data in gather_bytes(sink.getvalue().to_pybytes())]
-    return replace(batch, groups=tuple(g for dealt in zip_longest(*parts) for g in dealt if g is not None))
+    return replace(batch, groups=tuple(dealt(parts)))
 
 
 def own_part(rows: Rows, credit: Credit, batch: RolloutBatch) -> tuple[Rows, Credit]:

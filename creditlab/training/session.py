@@ -35,6 +35,7 @@ from creditlab.learner.state import gather_state, load_optimizer
 from creditlab.registry import registry
 from creditlab.rollouts import Group, RolloutBatch
 from creditlab.rollouts.store import RolloutStore
+from creditlab.rollouts.together import RANKS
 from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED
 from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
@@ -312,7 +313,7 @@ class Session:
 
     def _save_rollouts(self, batch: RolloutBatch, credit: Credit) -> Path:
         with writing(self.store.path(batch.update)):
-            return self.store.save(batch, advantages=credit.advantages)
+            return self.store.save(batch, advantages=credit.advantages, metadata={RANKS: str(world_size())})
 
     def _evaluate(self) -> None:
         update, evaluation = self.progress.update, self.settings.evaluation
