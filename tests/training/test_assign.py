@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import torch
 
 from creditlab.cli import compose_job
-from creditlab.hookspecs import Credit, Rows
+from creditlab.hookspecs import Credit, LossView, Rows
+from creditlab.learner.sequences import Scored
 from creditlab.rollouts import RolloutBatch
 from creditlab.testing import random_groups
-from creditlab.training.assign import assign
+from creditlab.training.assign import assign, own_part
 from creditlab.training.failure import TrainingFailedError
 
 
@@ -64,3 +66,38 @@ def test_a_list_of_numbers_becomes_a_column() -> None:
     rows, credit = assign(job, batch)
     assert credit.advantages.dtype == np.float64
     assert credit.advantages.tolist() == [1.0] * len(rows)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """An auxiliary loss over pairs of rows, whose value is the sum of the row numbers it is shown."""
+
+    pairs: np.ndarray[Any, Any]
+    name: str = "paired"
+    weight: float = 0.5
+
+    def __call__(self, view: LossView) -> torch.Tensor:
+        return torch.tensor(float(view.rows.sum() + view.step_rows))
+
+
+def test_a_rank_keeps_the_credit_of_its_own_groups_among_those_of_all() -> None:
+    """Groups 1 and 3 of four: rows, pairs and what a loss is shown are renumbered; the rest of the credit stays behind."""
+    groups = tuple(random_groups(np.random.default_rng(0), groups=4, slots=3))
+    whole = Rows.from_groups(groups)
+    of = [np.flatnonzero(whole.group == i) for i in range(4)]
+    shaped = whole.with_rewards(np.arange(len(whole), dtype=np.float64))
+    pairs = np.array([[of[1][0], of[3][1]], [of[0][0], of[3][0]], [of[3][0], of[1][1]]])
+    credit = Credit(np.arange(len(whole)) * 2.0, (Paired(pairs),), {"count": 7})
+    rows, own = own_part(shaped, credit, RolloutBatch((groups[1], groups[3]), update=3, seed=0))
+    mine = np.concatenate([of[1], of[3]])
+    assert rows.group_names == (groups[1].id, groups[3].id)
+    assert rows.reward.tolist() == mine.tolist()
+    assert own.advantages.tolist() == (mine * 2.0).tolist()
+    [loss] = own.auxiliary
+    second = len(of[1])
+    assert loss.pairs.tolist() == [[0, second + 1], [second, 1]]
+    assert (loss.name, loss.weight) == ("paired", 0.5)
+    empty = torch.zeros(2, 1)
+    shown = Scored(np.array([0, second]), empty, empty, empty.bool(), step_rows=100)
+    assert float(loss(shown)) == of[1][0] + of[3][0] + 100
+    assert own.diagnostics == {"count": 7}  # the first rank's, which this process is
