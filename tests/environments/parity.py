@@ -11,13 +11,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from typing import Protocol
 
 import errands
@@ -44,8 +44,8 @@ VERBS = (
     *("move", "put", "use", "heat", "clean", "cool", "slice"),
 )
 """Kinds of commands that a whole comparison must have seen executed."""
-_PATIENCE = 3600
-"""Longest wait for all of it, in seconds."""
+_PATIENCE = 300
+"""Longest wait for the next game to end, in seconds."""
 
 
 class Player(Protocol):
@@ -144,12 +144,12 @@ def play(job: Job) -> Outcome:
 
 
 def real_games(count: int) -> Iterator[GameText]:
-    """`count` real games of each family, spread over their sizes, from both splits."""
+    """`count` real games of each family from both splits, spread over the smaller two thirds, for large ones take long."""
     paths = [data_path("alfworld", f"{split}.jsonl.xz") for split in ("train", "valid_seen")]
     games = [game for path in paths for game in load_games(path).games]
     for family in FAMILIES:
         sized = sorted((game for game in games if game.family == family), key=lambda game: (len(game.problem), game.name))
-        yield from (sized[len(sized) * (2 * number + 1) // (2 * count)] for number in range(count))
+        yield from (sized[len(sized) * (2 * number + 1) // (3 * count)] for number in range(count))
 
 
 def generated_games(count: int) -> Iterator[GameText]:
@@ -181,18 +181,29 @@ def main() -> None:
     """Plays, prints the tables, and exits with 1 where anything is amiss."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", type=int, default=10, help="real games, and generated ones, of each family")
-    parser.add_argument("--commands", type=int, default=18, help="commands before the expert's in each play")
+    parser.add_argument("--commands", type=int, default=14, help="commands before the expert's in each play")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     options = parser.parse_args()
     console = Console()
     todo = jobs(options.games, options.commands)
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         running = [pool.submit(play, job) for job in todo]
-        done = as_completed(running, timeout=_PATIENCE)
-        outcomes = [future.result() for future in track(done, "playing", total=len(todo), console=console)]
+        outcomes = list(track(_finished(running), "playing", total=len(todo), console=console))
     report(console, outcomes)
     if any(outcome.difference for outcome in outcomes) or untried(outcomes):
         sys.exit(1)
+
+
+def _finished(running: Iterable[Future[Outcome]]) -> Iterator[Outcome]:
+    """Outcomes as they come in; a play that hangs ends all."""
+    pending = set(running)
+    while pending:
+        done, pending = wait(pending, timeout=_PATIENCE, return_when=FIRST_COMPLETED)
+        if not done:
+            for worker in active_children():
+                worker.kill()
+            raise TimeoutError(f"no game ended within {_PATIENCE} seconds")
+        yield from (future.result() for future in done)
 
 
 def untried(outcomes: Sequence[Outcome]) -> list[str]:
