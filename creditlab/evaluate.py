@@ -25,6 +25,7 @@ from creditlab.cli import complain, run_hydra
 from creditlab.config import TOP_LEVEL, Job
 from creditlab.options import ConfigError, shown, unknown_key
 from creditlab.registry import registry
+from creditlab.stopping import EXIT_FAILED, end_when_told
 from creditlab.tracking import ConsoleListener, Metrics
 from creditlab.tracking import metrics as m
 from creditlab.tracking.text import clean, duration, encodable, percent
@@ -60,7 +61,6 @@ READ = ("env", "engine", "prompt", "evaluation", *SINGLE)
 """What an evaluation reads of a run's configuration, beside the model."""
 _ANY_LENGTH = 1 << 30
 """Positions of a model that is not known yet; its own are checked when it is loaded."""
-EXIT_FAILED = 1
 SUCCESS = "held-out success"
 
 
@@ -354,4 +354,5 @@ def _check_writable(path: Path) -> None:
 
 
 if __name__ == "__main__":
+    end_when_told()
     sys.exit(main(sys.argv[1:]))

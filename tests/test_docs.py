@@ -174,7 +174,13 @@ def write_experiment(folder: Path) -> None:
 @functools.cache
 def keys() -> set[str]:
     """Every key and section that some composition has."""
-    lines = ("", "method=graphgpo", "method=grpo aux=pair shaping=rubric_progress", "weighting=uniform fold=same", "model=hf model.path=x")
+    lines = (
+        "",
+        "method=graphgpo",
+        "method=grpo aux=pair shaping=rubric_progress",
+        "weighting=uniform fold=same",
+        "model=hf model.path=x",
+    )
     return {key for line in lines for key in sections(compose_job(line.split()).config)}
 
 

@@ -14,6 +14,7 @@ from creditlab.doctor.machine import folder_item, machine_items, system
 from creditlab.doctor.packages import PACKAGE, base_items, extra_items, install_command, modules_of, needs
 from creditlab.doctor.probe import Answer, Probe
 from creditlab.doctor.report import show, to_json, works
+from creditlab.stopping import EXIT_MISTAKE, end_when_told
 
 USAGE = """\
 python -m creditlab.doctor [run_root=<folder>] [json=-|<file>]
@@ -21,7 +22,7 @@ python -m creditlab.doctor [run_root=<folder>] [json=-|<file>]
 Says what is installed and works, what is missing, what it would enable and the command to get it.
 Exit code 0 when the base works, 1 when something that the base needs is broken.
 """
-EXIT_BROKEN, EXIT_MISTAKE = 1, 2
+EXIT_BROKEN = 1
 PATIENCE = 120.0
 """Seconds that a package may take to be imported."""
 
@@ -142,4 +143,5 @@ def _failed(section: str, name: str, part: str, said: Answer, status: Status = S
 
 
 if __name__ == "__main__":
+    end_when_told()
     sys.exit(main(sys.argv[1:]))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from corridor import Corridor, quick_job
 from past_runs import records, without_figures
+from qwen_folder import save_qwen
 
 from creditlab import evaluate
 from creditlab.cli import compose_job
@@ -162,6 +163,16 @@ def test_a_model_folder_alone_plays_with_the_defaults(run: Path, capsys: pytest.
     assert result(capsys, f"model.path={folder}", *own)["metrics"] == logged(run, 2)
 
 
+def test_a_pretrained_model_brings_the_prompt_of_its_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save_qwen(tmp_path / "qwen")
+    short = ("prompt.max_response_tokens=4", "evaluation.episodes=2", "env.horizon=2")
+    for kind, layout in (((), "compact"), (("model=hf",), "full")):
+        facts = result(capsys, *kind, f"model.path={folder}", *short)
+        assert facts["configuration"]["prompt"]["layout"] == layout
+        assert facts["metrics"]["val/episodes"] == 2
+        assert facts["metrics"]["val/turns"] == 2.0
+
+
 def test_the_file_of_the_results_can_be_named(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "there" / "result.json"
     assert evaluate.main([f"run={run}", "evaluation.episodes=1", f"json={path}"]) == 0
@@ -212,6 +223,7 @@ def test_an_evaluation_in_which_every_episode_fails_ends_with_code_1(walked: Job
 MISTAKES = {
     "": "nothing to evaluate: give run=<run folder> or model.path=<model folder>",
     "checkpoint=last model.path=/nowhere": "checkpoint= names a model of a run",
+    "model=tiny": "model=tiny has nothing to evaluate; give model.path=<model folder>",
     "run={run}x": "there is no such folder, did you mean '{name}'?",
     "run={root}": "is no run folder, for it has no config.json; it holds {name}: name one of them",
     "run={run}/checkpoints/update-000002/model": "is not the configuration of a run; a folder with a model goes",
