@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from creditlab import evaluate, plugins
+from creditlab import evaluate, memory, plugins
 from creditlab.cli import compose_job, run_hydra
 from creditlab.credit.conventions import PRESETS
 from creditlab.environments.alfworld.families import ALIASES
@@ -128,6 +128,9 @@ def test_every_command_composes(command: tuple[str, ...], tmp_path: Path, monkey
     _, _, module, *words = command
     if module == "creditlab.plugins":
         assert plugins.main(words, Console(quiet=True)) == 0
+        return
+    if module == "creditlab.memory":
+        assert memory.main(words, Console(quiet=True)) == 0
         return
     if module == "creditlab.doctor":
         assert {word.partition("=")[0] for word in words} <= {"json", "run_root"}
