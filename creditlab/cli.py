@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import hydra
+import yaml  # type: ignore[import-untyped]
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -21,7 +22,7 @@ from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISTAKE, tell
 
 TRACEBACK = "CREDITLAB_TRACEBACK"
 """Environment variable: with 1, a mistake shows where in the code it was noticed."""
-_MISTAKES = (HydraException, OmegaConfBaseException, ValueError)
+_MISTAKES = (HydraException, OmegaConfBaseException, yaml.YAMLError, RecursionError, ValueError)
 
 
 class JobFailedError(RuntimeError):
@@ -34,6 +35,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _train(job: Job) -> int:
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else each rank prints pages when another one is gone
     from creditlab.training.session import train  # brings torch along, which a mistake should not have to wait for
 
     return train(job)
@@ -90,7 +92,7 @@ def complain(error: Exception, arguments: Sequence[str], label: str = "") -> int
     """Writes a user's mistake as one line on stderr and returns its exit code; raises it under CREDITLAB_TRACEBACK=1."""
     if os.environ.get(TRACEBACK) == "1":
         raise error
-    unforeseen = not isinstance(error, (ConfigError, HydraException, OmegaConfBaseException))
+    unforeseen = not isinstance(error, (ConfigError, HydraException, OmegaConfBaseException, yaml.YAMLError))
     hint = f" ({TRACEBACK}=1 shows where)" if unforeseen else ""
     tell(f"{f'[{label}] ' if label else ''}{explain(error, arguments)}{hint}")
     return EXIT_MISTAKE
