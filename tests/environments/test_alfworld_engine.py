@@ -16,6 +16,7 @@ from conftest import data_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creditlab.environments.alfworld.commands import GrammarName
 from creditlab.environments.alfworld.engine import Engine
 from creditlab.environments.alfworld.problem import Game, UnknownDomainError, parse_problem
 
@@ -36,16 +37,26 @@ def play(engine: Engine, *commands: str) -> str:
     return feedback
 
 
-def transcripts() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Games played in alfworld 0.4.2 on textworld 1.7.0 with the kitchen's problems: every text, command list and `won`."""
-    lines = (Path(__file__).parent / "kitchen_transcripts.jsonl").read_text().splitlines()
-    for family, steps in groupby(map(json.loads, lines), key=lambda step: str(step["family"])):
-        yield family, list(steps)
+RECORDED: dict[GrammarName, str] = {"0.4": "kitchen_transcripts.jsonl", "0.3": "kitchen_transcripts_0.3.jsonl"}
 
 
-@pytest.mark.parametrize(("family", "steps"), [pytest.param(*item, id=item[0]) for item in transcripts()])
-def test_equals_the_real_engine_on_the_kitchen(family: str, steps: list[dict[str, Any]]) -> None:
-    engine = Engine(game(family))
+def transcripts() -> Iterator[tuple[GrammarName, str, list[dict[str, Any]]]]:
+    """Games played in alfworld 0.4.2 on textworld 1.7.0 with the kitchen's problems: every text, command list and `won`.
+
+    Those of the older grammar are the same games, played with the older domain and texts.
+    """
+    for grammar, file in RECORDED.items():
+        lines = (Path(__file__).parent / file).read_text().splitlines()
+        for family, steps in groupby(map(json.loads, lines), key=lambda step: str(step["family"])):
+            yield grammar, family, list(steps)
+
+
+CASES = [pytest.param(*case, id=f"{case[1]}-{case[0]}") for case in transcripts()]
+
+
+@pytest.mark.parametrize(("grammar", "family", "steps"), CASES)
+def test_equals_the_real_engine_on_the_kitchen(grammar: GrammarName, family: str, steps: list[dict[str, Any]]) -> None:
+    engine = Engine(game(family), grammar)
     for step in steps:
         feedback = engine.reset() if step["command"] is None else engine.step(step["command"])
         assert feedback == step["feedback"], step["command"]
@@ -54,15 +65,12 @@ def test_equals_the_real_engine_on_the_kitchen(family: str, steps: list[dict[str
 
 
 def test_transcripts_cover_every_family_and_verb() -> None:
-    played = [step for _, steps in transcripts() for step in steps]
-    assert {step["family"] for step in played} == set(FAMILIES)
-    verbs = {step["command"].split()[0] for step in played if step["command"] and step["feedback"] != "Nothing happens."}
-    assert verbs == {"look", "inventory", "help", "examine", "go", "open", "close", "take", "move", "use"} | {
-        "heat",
-        "clean",
-        "cool",
-        "slice",
-    }
+    common = {"look", "inventory", "examine", "go", "open", "close", "take", "use", "heat", "clean", "cool", "slice"}
+    for grammar, own in (("0.4", {"move", "help"}), ("0.3", {"put"})):
+        played = [step for version, _, steps in transcripts() if version == grammar for step in steps]
+        assert {step["family"] for step in played} == set(FAMILIES)
+        executed = [step for step in played if step["command"] and step["feedback"] != "Nothing happens."]
+        assert {step["command"].split()[0] for step in executed} == common | own
 
 
 def test_introduction_names_receptacles_in_id_order_with_descending_numbers() -> None:
