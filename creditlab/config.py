@@ -152,7 +152,7 @@ class Job:
         """Ten hex digits that identify what the run computes, whatever its seed, length or tracking."""
         kept = {k: v for k, v in self.config.items() if k not in VOLATILE}
         for section, names in VOLATILE_WITHIN.items():
-            kept[section] = {k: v for k, v in kept[section].items() if k not in names}
+            kept[section] = {k: v for k, v in kept.get(section, {}).items() if k not in names}
         kept["env"] = {k: v for k, v in kept["env"].items() if k not in getattr(self.env, "operational", ())}
         return hashlib.sha256(json.dumps(_canonical(kept), sort_keys=True).encode()).hexdigest()[:10]
 
@@ -191,7 +191,7 @@ def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
     _check_axes(plain)
     axes = {axis: registry().build(axis, plain[axis]) for axis in AXES if plain.get(axis)}
     method = registry().build("method", _chosen(plain, "method"), **axes)
-    aux = tuple(registry().build("aux", node, f"aux.{name}") for name, node in (plain.get("aux") or {}).items())
+    aux = tuple(registry().build("aux", node, f"aux.{name}") for name, node in _added(plain).items())
     shaping = registry().build("shaping", plain["shaping"]) if plain.get("shaping") else None
     job = Job(
         settings=settings, prompt=prompt, method=method, aux=aux, shaping=shaping, choices=choices, config=plain, **chosen
@@ -208,10 +208,23 @@ def _section(plain: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _chosen(plain: Mapping[str, Any], group: str) -> Mapping[str, Any]:
-    node: Mapping[str, Any] | None = plain.get(group)
+    node = plain.get(group)
     if not node:
         raise ConfigError(f"{group} must be chosen; available: {', '.join(registry().names(group))}")
+    if not isinstance(node, Mapping):
+        raise ConfigError(
+            f"{group} is a component with keys of its own, got {shown(node)}; choose it with {group}=<name>, in a file under "
+            f"defaults; available: {', '.join(registry().names(group))}"
+        )
     return node
+
+
+def _added(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The added auxiliary losses by name."""
+    added = plain.get("aux") or {}
+    if not isinstance(added, Mapping):
+        raise ConfigError(f"aux holds auxiliary losses by name, got {shown(added)}; add one with aux=[<name>]")
+    return added
 
 
 def _check_names(plain: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
@@ -234,7 +247,7 @@ def _check_axes(plain: Mapping[str, Any]) -> None:
         if plain.get(axis) and axis not in method.axes:
             raise ConfigError(unused_axis(method, axis))
     held = {name: key for key, (group, name) in method.parts.items() if group == "aux"}
-    for name in plain.get("aux") or {}:
+    for name in _added(plain):
         if name in held:
             raise ConfigError(f"method={method.name} already contains aux={name}; configure it under method.{held[name]}")
 

@@ -14,10 +14,11 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import MarkedYAMLError  # type: ignore[import-untyped]
 
 from creditlab.config import CHOSEN, TOP_LEVEL, compose_config, hydra_session
 from creditlab.hookspecs import AXES, GROUPS
-from creditlab.options import ConfigError, shown, unknown_key
+from creditlab.options import ConfigError, clipped, shown, unknown_key
 from creditlab.registry import registry
 
 FILE_GROUPS = ("experiment", "preset", "tuning")
@@ -29,6 +30,7 @@ _NO_KEY = (
     r"Could not delete from config\. '(?P<key>[^']+)' does not exist",
     r"Could not delete '(?P<key>[^']+)'",
 )
+_TAKEN = r"An item is already at '(?P<key>[^']+)'"
 _NO_CHOICE = r"Could not (?:find|load) '(?P<group>\w+)(?:@[\w.]+)?/(?P<name>[^']*)'"
 
 
@@ -53,7 +55,16 @@ def check_overrides(overrides: Sequence[str]) -> None:
 
 
 def explain(error: Exception, arguments: Sequence[str]) -> str:
-    """One clear message for an error of composition or validation."""
+    """One clear message, of a length to read, for an error of composition or validation."""
+    return clipped(_reason(error, arguments))
+
+
+def _reason(error: Exception, arguments: Sequence[str]) -> str:
+    if isinstance(error, RecursionError):
+        return f"cannot read {clipped(' '.join(arguments))!r}: it is nested too deeply"
+    if isinstance(error, MarkedYAMLError) and error.problem_mark:
+        where = f"{error.problem_mark.name}, line {error.problem_mark.line + 1}"
+        return f"{where} is no valid YAML: {error.problem or error.context}"
     if isinstance(error, OverrideParseException):
         return _malformed(error.override)
     if isinstance(error, ConfigError):
@@ -74,6 +85,9 @@ def explain(error: Exception, arguments: Sequence[str]) -> str:
             return _null(override)
         if "_${env}'" in text and group in _REQUIRED and (not isinstance(value, str) or "${" in value):
             return _one_name(override)
+    taken = re.search(_TAKEN, text)
+    if taken:
+        return f"{taken['key']} has a value already; write it without the +"
     several = re.search(r"Ambiguous value for argument '(?P<override>[^']+)'", text)
     if several:
         return _several(several["override"])
@@ -81,7 +95,9 @@ def explain(error: Exception, arguments: Sequence[str]) -> str:
     if absent:
         full = next((str(e.full_key) for e in _chain(error) if getattr(e, "full_key", None)), "")
         return _unknown(full if full.startswith(f"{absent}.") else absent, arguments)
-    return " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(str(error).split()) or type(error).__name__
+    named = any(_key(override) in message for override in _parsed(arguments))
+    return message if named or not arguments else f"{message}; given: {' '.join(arguments)}"
 
 
 def _parsed(arguments: Sequence[str]) -> Iterator[Override]:
@@ -173,6 +189,8 @@ def _unknown(key: str, arguments: Sequence[str]) -> str:
             break
         node = node[step]
         done.append(step)
+    if ".".join(done) == key:
+        return f"{key} is there, with the value {shown(node)}; to remove it write ~{key}"
     # a component's name is no option of it: it is chosen as a whole
     valid = {*node} - {"name"} if done else {*TOP_LEVEL, "experiment", "preset"}
     return unknown_key(".".join(done), ".".join(key.split(".")[len(done) :]), valid, everywhere)

@@ -22,13 +22,18 @@ NEAR = 0.6
 """Similarity from which a name is offered in place of an unknown one."""
 NEAR_ELSEWHERE = 0.75
 """The same for a whole dotted key somewhere else in the configuration."""
+LONGEST_MESSAGE = 1600
+"""Characters of a message from which its middle is left out."""
 _SHOULD = "Input should be "
 _VALID = re.compile(r"(a valid \w+),.*")
 """What pydantic wants, and why the value is none: the value itself, shown after it, says that as well."""
 
 
 class ConfigError(ValueError):
-    """A user's mistake in the configuration: one clear sentence, shown without a stack trace."""
+    """A user's mistake in the configuration: one clear sentence, of a length to read, shown without a stack trace."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(clipped(message))
 
 
 @functools.cache
@@ -118,6 +123,11 @@ def shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(str(v) if isinstance(v, str) else shown(v) for v in value)}]"
     return repr(value)
+
+
+def clipped(text: str) -> str:
+    """The text, cut in the middle where it is too long for a message."""
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE // 2]} … {text[-LONGEST_MESSAGE // 2 :]}"
 
 
 def _bounds(metadata: Iterable[Any]) -> list[str]:

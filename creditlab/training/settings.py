@@ -96,7 +96,7 @@ class WarmStartSettings:
 class RunSettings:
     """The top-level keys of a run."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")] | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)] | None = None
     """First part of the run folder's name; null is method and environment."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Run seed; every random choice derives from (run seed, update, task, slot, turn)."""

@@ -63,6 +63,9 @@ WRONG_VALUES = {
     "tracking.tags=one": "tracking.tags: must be a list, such as [a, b], got 'one'",
     "name='\"a/b\"'": "name: string should match pattern '^[A-Za-z0-9._-]+$', got 'a/b'",
     "env.rooms=[kitchn]": "env.rooms: unknown room 'kitchn'; there are kitchen, living_room, bedroom, bathroom",
+    "+seed=3": "seed has a value already; write it without the +",
+    "~rollout.groups=3": "Could not delete from config. The value of 'rollout.groups' is 8 and not 3.",
+    "~method.task.exponent=9": "method.task.exponent is there, with the value null; to remove it write ~method.task.exponent",
     "'seed=${sed}'": "seed: Interpolation key 'sed' not found",
 }
 AXES_AND_GROUPS = {
@@ -137,6 +140,8 @@ FILES = {
     "method: {pair: {weight: 2}}": "unknown key 'method.pair.weight'; the weight is method.pair_weight",
     "fold: {incomplet: skip}": "unknown key 'fold.incomplet', did you mean 'fold.incomplete'?; valid keys of fold: ",
     "traning: {updates: 3}": "unknown key 'traning', did you mean 'training'?; valid keys: ",
+    "method: grpo": "method is a component with keys of its own, got 'grpo'; choose it with method=<name>, in a file under ",
+    "aux: [pair]": "aux holds auxiliary losses by name, got [pair]; add one with aux=[<name>]",
     "training: {updates: few}": "training.updates: must be a valid integer, got 'few'",
     "defaults: [override /method: grpoo]": f"unknown method 'grpoo', did you mean 'grpo'?; available: {METHODS}",
     "defaults: [override /methd: grpo]": "unknown key 'methd', did you mean 'method'?; valid keys: ",
@@ -150,6 +155,29 @@ def test_mistakes_in_an_experiment_file(text: str, tmp_path: Path, monkeypatch: 
     with pytest.raises(ConfigError) as caught:
         compose_job(["experiment=mine"])
     assert str(caught.value).startswith(FILES[text])
+
+
+@pytest.mark.parametrize("text", ["seed: {", "seed: 'a", "seed: 3\n - x: [", "\tseed: 3"])
+def test_a_file_that_is_no_yaml_is_named_with_its_line(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_conf(monkeypatch, tmp_path, experiment__mine=text)
+    message = mistake("experiment=mine", capsys)
+    assert message.startswith(f"{tmp_path}/experiment/mine.yaml, line ")
+    assert " is no valid YAML: " in message
+
+
+@pytest.mark.parametrize(
+    "line", ["name=" + "x" * 5000, "'name=\"" + "a b" * 2000 + "\"'", "x=" + "[" * 3000, "seed=" + "{a:" * 900]
+)
+def test_a_message_is_of_a_length_to_read(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(mistake(line, capsys)) < 2000
+
+
+def test_a_section_that_is_taken_away_has_its_defaults() -> None:
+    job = compose_job(["~training"])
+    assert job.settings.training.updates == compose_job([]).settings.training.updates
+    assert len(job.hash) == 10
 
 
 def test_a_list_of_files_and_their_names(
