@@ -63,7 +63,11 @@ class EpisodeOptions:
         )
 
     def step_return(self, rows: Rows, gamma: float) -> Floats:
-        """Return-to-go of each decision [N], less ρ where the decision itself is invalid (GiGPO)."""
+        """Return-to-go of each decision [N], less ρ where the decision itself is invalid (GiGPO).
+
+        Raises ValueError as `episode_term` does.
+        """
+        check_siblings(rows)
         return discounted_return(rows, gamma) - invalid_penalty(rows, coefficient=self.coefficient)
 
 

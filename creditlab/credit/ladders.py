@@ -89,7 +89,8 @@ def prefix_ids(rows: Rows) -> Ints:
     present = Observation().levels(rows)[0].ids
     # the action after which each state was reached; the first state of a trajectory was reached by none
     reached = np.zeros(len(present), np.int64)
-    reached[rows.state + 1] = rows.action + 1
+    # and an empty response does nothing that could tell two histories apart
+    reached[rows.state + 1] = np.where(rows.trainable, rows.action + 1, 0)
     step, turn = joint(reached, present), state_turn(rows)
     ids = np.zeros(len(present), np.int64)
     for depth in range(int(turn.max(initial=-1)) + 1):

@@ -11,10 +11,15 @@ from creditlab.credit.peers import peer_mean
 from creditlab.credit.segments import Bools, Floats, Ints, count, distinct, joint
 from creditlab.credit.types import FuseWeighting, Level, Peers
 from creditlab.rollouts import Rows
+from creditlab.rollouts.rows import check_finite
 
 
 def terminal_discounted(rows: Rows, gamma: float = 0.95) -> Floats:
-    """γ^{T−t}·R of every decision [N], the return of its trajectory as seen from one step before it (G²PO, CCPO)."""
+    """γ^{T−t}·R of every decision [N], the return of its trajectory as seen from one step before it (G²PO, CCPO).
+
+    Raises ValueError naming the decision whose reward is not finite.
+    """
+    check_finite(rows, rows.reward)
     remaining = rows.length[rows.trajectory] - rows.turn
     return np.asarray(np.power(gamma, remaining) * rows.episode_return[rows.trajectory], dtype=np.float64)
 
