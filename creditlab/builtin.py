@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from creditlab.credit.folds import All, LeaveOneOut, Opposite, OtherTrajectories, Same
-from creditlab.credit.ladders import History, SimilarState
+from creditlab.credit.ladders import History, SimilarState, Turn
 from creditlab.credit.match import (
     CoarseState,
     ExactState,
@@ -15,7 +15,7 @@ from creditlab.credit.match import (
     StateRubric,
     Task,
 )
-from creditlab.credit.shaping import RubricProgress
+from creditlab.credit.shaping import RubricProgress, ScoreProgress
 from creditlab.credit.weighting import ContextKernel, Depth, Evidence, InverseVariance, Uniform
 from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.hookspecs import hookimpl
@@ -27,8 +27,19 @@ from creditlab.tracking.config import TrackingConfig
 @hookimpl
 def creditlab_components() -> list[type]:
     """Parts of credit, models, engines, learners and tracking."""
-    states = [Observation, GraphState, ExactState, CoarseState, StateRubric, StateOnly, RubricOnly, ShuffledRubric, Task]
+    states = [
+        Observation,
+        GraphState,
+        ExactState,
+        CoarseState,
+        StateRubric,
+        StateOnly,
+        RubricOnly,
+        ShuffledRubric,
+        Task,
+        Turn,
+    ]
     folds = [Opposite, Same, All, LeaveOneOut, OtherTrajectories]
     weightings = [Evidence, Uniform, Depth, ContextKernel, InverseVariance]
-    credit = [*states, History, SimilarState, *folds, *weightings, RubricProgress]
+    credit = [*states, History, SimilarState, *folds, *weightings, RubricProgress, ScoreProgress]
     return [*credit, ALFWorld, TinyModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]

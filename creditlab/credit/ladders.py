@@ -1,4 +1,4 @@
-"""Match rules that compare more than one recorded key: histories of observations, and similar texts."""
+"""Match rules that compare more than one recorded key: histories of observations, turns, and similar texts."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ class History:
             found.append(_alone(_extended(found[-1], present), turn < depth))
         names = [f"history{depth + 1}" for depth in range(self.past + 1)]
         return tuple(Level(name, ids) for name, ids in zip(reversed(names), reversed(found), strict=True))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Equal numbers of decisions before, whatever the state: the (task, turn) groups of AT-GRPO (arXiv 2602.08533)."""
+
+    axis: ClassVar[str] = "match"
+    name: ClassVar[str] = "turn"
+
+    def levels(self, rows: Rows) -> tuple[Level, ...]:
+        """One level."""
+        return (Level("turn", joint(rows.state_group, state_turn(rows))),)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from creditlab.rollouts.records import Group, RolloutBatch, State, Step, StopReason, Trajectory
+from creditlab.rollouts.records import Channel, Group, RolloutBatch, State, Step, StopReason, Trajectory
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -60,6 +60,8 @@ class Rows:
     """Mean over channels of value/full, in [0, 1]; 0 without a rubric."""
     goal_progress: tuple[Ints, Ints]
     """Numerator and denominator of the channel `goal_progress`; 0/1 where absent."""
+    goal_share: Floats
+    """The same channel over its full value, in [0, 1]: the environment's own graded score of the state; 0 where absent."""
     # names and texts
     group_names: tuple[str, ...]
     task_ids: tuple[str, ...]
@@ -141,6 +143,9 @@ def check_finite(rows: Rows, values: Floats, what: str = "reward") -> None:
         raise ValueError(f"{what} is {values[bad[0]]} at {rows.describe(int(bad[0]))}; it must be finite")
 
 
+_NO_GOAL = Channel(Fraction(0), Fraction(1))
+
+
 class _Interner:
     """Dense ids for hashable keys, in order of first appearance."""
 
@@ -161,7 +166,7 @@ class _Columns:
         self.decisions: list[tuple[int, int, int, int, float, bool, bool, bool, int, int]] = []
         self.trajectories: list[tuple[int, int, int, float, bool, float, bool]] = []
         self.names: list[str] = []
-        self.states: list[tuple[int, int, float, int, int]] = []
+        self.states: list[tuple[int, int, float, int, int, float]] = []
         self.view_ids: dict[str, list[int]] = {}
         self.interners: dict[str, _Interner] = {}
         self.rubrics, self.actions = _Interner(), _Interner()
@@ -202,14 +207,15 @@ class _Columns:
         channels = state.rubric
         key = (tuple((name, c.value) for name, c in sorted(channels.items())), state.frontier)
         shares = [float(c.value / c.full) for c in channels.values() if c.full]
-        goal = channels["goal_progress"].value if "goal_progress" in channels else Fraction(0)
+        goal = channels.get("goal_progress", _NO_GOAL)
         progress = sum(shares) / len(shares) if shares else 0.0
-        self.states.append((number, self.rubrics(key), progress, goal.numerator, goal.denominator))
+        share = float(goal.value / goal.full) if goal.full else 0.0
+        self.states.append((number, self.rubrics(key), progress, goal.value.numerator, goal.value.denominator, share))
 
     def finish(self, groups: tuple[Group, ...]) -> Rows:
         decision = list(zip(*self.decisions, strict=True)) or [()] * 10
         trajectory = list(zip(*self.trajectories, strict=True)) or [()] * 7
-        state = list(zip(*self.states, strict=True)) or [()] * 5
+        state = list(zip(*self.states, strict=True)) or [()] * 6
         for name, values in self.features.items():
             if len(values) != len(self.decisions):
                 raise ValueError(f"feature {name!r} is recorded for {len(values)} of {len(self.decisions)} decisions")
@@ -236,6 +242,7 @@ class _Columns:
             rubric=_ints(state[1]),
             progress=np.array(state[2], dtype=np.float64),
             goal_progress=(_ints(state[3]), _ints(state[4])),
+            goal_share=np.array(state[5], dtype=np.float64),
             group_names=tuple(g.id for g in groups),
             task_ids=tuple(g.task_id for g in groups),
             trajectory_names=tuple(self.names),
