@@ -81,6 +81,30 @@ def credit_of(make: MakeMethod, groups: Sequence[Group]) -> Named:
     return Named(dict(zip(decision, credit.advantages.tolist(), strict=True)), frozenset(pairs))
 
 
+def featured(make: MakeMethod, groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The groups with every feature that the method asks for: a fixed direction per observation, in 8 dimensions."""
+    names = sorted(feature.name for feature in required(make()))
+    if not names:
+        return tuple(groups)
+
+    def hidden(state: State) -> NDArray[np.float32]:
+        seed = list(state.views["observation"].encode())
+        return np.random.default_rng(seed).normal(size=8).astype(np.float32)
+
+    def walked(trajectory: Trajectory) -> Trajectory:
+        steps = (replace(s, features=dict.fromkeys(names, hidden(trajectory.states[s.turn]))) for s in trajectory.steps)
+        return replace(trajectory, steps=tuple(steps))
+
+    return tuple(replace(g, trajectories=tuple(map(walked, g.trajectories))) for g in groups)
+
+
+def required(component: object) -> set[Feature]:
+    """The features that a component or one of its parts asks the loop for."""
+    own = {feature for feature in getattr(component, "requires", ()) if isinstance(feature, Feature)}
+    parts = [getattr(component, f.name) for f in fields(component)] if is_dataclass(component) else []
+    return own.union(*(required(part) for part in parts if is_dataclass(part)))
+
+
 def check_shape(rows: Rows, credit: Credit) -> None:
     """One finite float64 advantage per decision, pairs of distinct trained decisions, finite diagnostics."""
     assert credit.advantages.shape == (len(rows),), f"{credit.advantages.shape} advantages for {len(rows)} decisions"
@@ -101,7 +125,7 @@ def shapes(make: MakeMethod) -> None:
     for groups in _batches(make):
         credit_of(make, groups)
     broken = walk(move("A", "go"), error="the engine timed out")
-    credit_of(make, _featured(make, [siblings("g", broken, broken)]))
+    credit_of(make, featured(make, [siblings("g", broken, broken)]))
 
 
 def determinism(make: MakeMethod) -> None:
@@ -144,7 +168,7 @@ def singletons(make: MakeMethod) -> None:
     broken = walk(move("A", "go"), error="the engine timed out")
     lone = siblings("lone", walk(move(START, "go"), move(MIDDLE, "finish"), success=True), broken)
     other = siblings("other", walk(move("A", "go"), success=True), walk(move("A", "stay"), end="A"))
-    given = credit_of(make, _featured(make, [lone, other])).of([lone])
+    given = credit_of(make, featured(make, [lone, other])).of([lone])
     assert not any(given.advantages.values()), f"a lone trajectory got {given.advantages}"
     assert not given.pairs, "a lone trajectory was paired"
 
@@ -154,7 +178,7 @@ def constant_groups(make: MakeMethod) -> None:
     for reward in REWARDS:
         for number in (2, 6, 8):
             same = walk(move(START, "finish", reward=reward), success=reward > 0)
-            given = credit_of(make, _featured(make, [siblings("g", *[same] * number)]))
+            given = credit_of(make, featured(make, [siblings("g", *[same] * number)]))
             assert not any(given.advantages.values()), f"{number} equal decisions with reward {reward}: {given.advantages}"
             assert not given.pairs, "identical decisions were ordered"
 
@@ -162,7 +186,7 @@ def constant_groups(make: MakeMethod) -> None:
 def equal_siblings(make: MakeMethod) -> None:
     """Identical siblings get identical credit, turn by turn."""
     for reward in REWARDS:
-        given = credit_of(make, _featured(make, [_equal_siblings(6, reward)])).advantages
+        given = credit_of(make, featured(make, [_equal_siblings(6, reward)])).advantages
         for turn in (0, 1):
             values = {given[f"g/{slot}", turn] for slot in range(6)}
             assert len(values) == 1, f"equal siblings with reward {reward} got {values} at turn {turn}"
@@ -172,7 +196,7 @@ def constant_states(make: MakeMethod) -> None:
     """Identical siblings get exactly 0 where decisions are only compared within one state."""
     for reward in REWARDS:
         for number in (2, 6, 8):
-            given = credit_of(make, _featured(make, [_equal_siblings(number, reward)]))
+            given = credit_of(make, featured(make, [_equal_siblings(number, reward)]))
             assert not any(given.advantages.values()), f"{number} equal siblings with reward {reward}: {given.advantages}"
 
 
@@ -192,7 +216,7 @@ def untrained_decisions(make: MakeMethod) -> None:
 
 def not_finite(make: MakeMethod) -> None:
     """A reward or score that is not finite is refused by a message that names the decision."""
-    rows = Rows.from_groups(_featured(make, random_groups(np.random.default_rng(0), errors=0.0)))
+    rows = Rows.from_groups(featured(make, random_groups(np.random.default_rng(0), errors=0.0)))
     row = len(rows) // 2
     for value in (np.nan, np.inf):
         reward, score = rows.reward.copy(), rows.score.copy()
@@ -224,31 +248,7 @@ STATE_LOCAL = ("constant_states",)
 
 def _batches(make: MakeMethod, errors: float = 0.1) -> list[tuple[Group, ...]]:
     made = (random_groups(np.random.default_rng(seed), errors=errors) for seed in range(SAMPLES))
-    return [_featured(make, groups) for groups in made]
-
-
-def _featured(make: MakeMethod, groups: Sequence[Group]) -> tuple[Group, ...]:
-    """The groups with every feature that the method asks for: a fixed direction per observation, in 8 dimensions."""
-    names = sorted(feature.name for feature in required(make()))
-    if not names:
-        return tuple(groups)
-
-    def hidden(state: State) -> NDArray[np.float32]:
-        seed = list(state.views["observation"].encode())
-        return np.random.default_rng(seed).normal(size=8).astype(np.float32)
-
-    def walked(trajectory: Trajectory) -> Trajectory:
-        steps = (replace(s, features=dict.fromkeys(names, hidden(trajectory.states[s.turn]))) for s in trajectory.steps)
-        return replace(trajectory, steps=tuple(steps))
-
-    return tuple(replace(g, trajectories=tuple(map(walked, g.trajectories))) for g in groups)
-
-
-def required(component: object) -> set[Feature]:
-    """The features that a component or one of its parts asks the loop for."""
-    own = {feature for feature in getattr(component, "requires", ()) if isinstance(feature, Feature)}
-    parts = [getattr(component, f.name) for f in fields(component)] if is_dataclass(component) else []
-    return own.union(*(required(part) for part in parts if is_dataclass(part)))
+    return [featured(make, groups) for groups in made]
 
 
 def _equal_siblings(number: int, reward: float) -> Group:

@@ -10,7 +10,8 @@ import pytest
 from creditlab.registry import registry
 
 PAGES = Path(__file__).parents[2] / "docs" / "methods"
-COMPONENTS = {"grpo": "method", "graphgpo": "method", "mcgpo": "method", "pair": "aux"}
+METHODS = ("grpo", "rloo", "gigpo", "hgpo", "graphgpo", "g2po", "mcgpo", "ccpo", "covgpo", "progpo", "bipace")
+COMPONENTS = {**dict.fromkeys(METHODS, "method"), "pair": "aux"}
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
