@@ -130,7 +130,7 @@ def _per_update(rows: Rows) -> object:
 @given(batches())
 def test_advantages_against_the_plain_transcription(groups: tuple[Group, ...]) -> None:
     rows = Rows.from_groups(groups)
-    plain = plain_credit.plain_rows(rows)
+    plain = plain_credit.plain_rows(groups)
     np.testing.assert_allclose(GRPO()(rows).advantages, plain_credit.grpo(plain), rtol=1e-9, atol=1e-9)
     given_ = GraphGPO(match=GraphState())(rows).advantages
     np.testing.assert_allclose(given_, plain_credit.graphgpo(plain), rtol=1e-9, atol=1e-9)
