@@ -166,5 +166,5 @@ def test_broken_plugins_are_named_and_the_rest_works(installed: Mapping[str, str
     assert refused.returncode == 2
     assert not refused.stdout
     assert refused.stderr.splitlines()[-1].startswith(
-        "creditlab: unknown fold 'required'; available: all, everyone, leave_one_out, opposite, other_trajectories, same. Failed"
+        "creditlab: unknown fold 'required'; available: all, everyone, leave_one_out, opposite, other_trajectories, same."
     )
