@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from creditlab.credit.normalise import Mode, normalise
-from creditlab.credit.segments import Floats, Ints, count, distinct
+from creditlab.credit.segments import Floats, Ints, count, several
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -41,7 +41,7 @@ def compare_by(rows: Rows, levels: Sequence[Level], within: Within) -> Compariso
     for level in levels:
         ids = level.ids[rows.state]
         number = int(ids.max(initial=-1)) + 1
-        meet = distinct(ids[trained], rows.trajectory[trained], number) > 1
+        meet = several(ids[trained], rows.trajectory[trained], number)
         here = waiting & (meet[ids] if level is not levels[-1] else True)
         advantage[here] = within(ids, number)[here]
         size[here] = count(ids, number, trained)[ids[here]]

@@ -12,7 +12,7 @@ from creditlab.credit.ladders import state_turn
 from creditlab.credit.match import Observation
 from creditlab.credit.normalise import unit
 from creditlab.credit.peers import is_peer
-from creditlab.credit.segments import Bools, Floats, Ints, count, distinct, joint
+from creditlab.credit.segments import Bools, Floats, Ints, count, first_index, joint, several
 from creditlab.credit.types import Level, Peers, PeerWeighting
 from creditlab.rollouts import Rows
 
@@ -41,7 +41,7 @@ def context_statistics(rows: Rows) -> Floats:
     """Turn, distinct observations so far, whether this one came before, and their share of the turns, as bits [N, 37]."""
     observation = Observation().levels(rows)[0].ids
     first = np.zeros(len(observation), np.int64)
-    first[np.unique(joint(rows.state_trajectory, observation), return_index=True)[1]] = 1
+    first[first_index(joint(rows.state_trajectory, observation))] = 1
     turn = state_turn(rows)
     total = np.cumsum(first)
     start = np.arange(len(turn)) - turn
@@ -80,7 +80,7 @@ def peer_means(
         ids = joint(level.ids[rows.state])
         number = int(ids.max(initial=-1)) + 1
         trained = np.flatnonzero(rows.trainable)
-        meet = distinct(ids[trained], rows.trajectory[trained], number) > 1
+        meet = several(ids[trained], rows.trajectory[trained], number)
         here = waiting & (meet[ids] if level is not levels[-1] else True)
         wanted = count(ids, number, here) > 0
         size[here] = count(ids, number, rows.trainable)[ids[here]]

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.match import Observation
-from creditlab.credit.segments import Ints, dense, joint
+from creditlab.credit.segments import Ints, count, dense, first_index, joint
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -68,7 +68,7 @@ class SimilarState:
         texts = rows.texts.get("observation")
         if texts is None:
             raise ValueError("match=similar_state compares the texts of observations, and these rows carry none")
-        first = np.sort(np.unique(exact, return_index=True)[1])  # of each distinct state of a group, in order of occurrence
+        first = np.sort(first_index(exact))  # of each distinct state of a group, in order of occurrence
         founders: dict[int, list[tuple[int, str]]] = {}
         cluster = np.zeros(int(exact.max()) + 1, np.int64)
         for state in first.tolist():
@@ -90,10 +90,9 @@ class SimilarState:
 
 def state_turn(rows: Rows) -> Ints:
     """Number of decisions before each state of its trajectory [S]."""
-    position = np.arange(len(rows.state_trajectory))
-    first = np.full(len(rows.length), len(position))
-    np.minimum.at(first, rows.state_trajectory, position)
-    return np.asarray(position - first[rows.state_trajectory], dtype=np.int64)
+    number = count(rows.state_trajectory, len(rows.length))
+    first = np.cumsum(number) - number  # the states of a trajectory are contiguous
+    return np.asarray(np.arange(len(rows.state_trajectory)) - first[rows.state_trajectory], dtype=np.int64)
 
 
 def prefix_ids(rows: Rows) -> Ints:
@@ -105,8 +104,8 @@ def prefix_ids(rows: Rows) -> Ints:
     reached[rows.state + 1] = np.where(rows.trainable, rows.action + 1, 0)
     step, turn = joint(reached, present), state_turn(rows)
     ids = np.zeros(len(present), np.int64)
-    for depth in range(int(turn.max(initial=-1)) + 1):
-        here = np.flatnonzero(turn == depth)
+    by_turn = np.split(np.argsort(turn, kind="stable"), np.cumsum(count(turn, 0))[:-1])
+    for depth, here in enumerate(by_turn):
         before = ids[here - 1] + 1 if depth else np.zeros(len(here), np.int64)
         ids[here] = joint(before, step[here])
     return joint(turn, ids)

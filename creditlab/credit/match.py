@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from creditlab.credit.segments import Ints, joint
+from creditlab.credit.segments import Ints, count, joint
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -100,9 +100,9 @@ class ShuffledRubric:
     def _shuffled(self, rows: Rows) -> Ints:
         rubric = rows.rubric.copy()
         eligible = np.flatnonzero(rows.parsed & rows.trainable)
-        for group in np.unique(rows.group[eligible]):
-            states = rows.state[eligible[rows.group[eligible] == group]]
-            rng = np.random.default_rng([self.seed, *rows.group_names[group].encode()])
+        ends = np.cumsum(count(rows.group[eligible], rows.groups))  # rows are sorted by group
+        for name, states in zip(rows.group_names, np.split(rows.state[eligible], ends[:-1]), strict=False):
+            rng = np.random.default_rng([self.seed, *name.encode()])
             rubric[states] = rubric[rng.permutation(states)]
         return rubric
 

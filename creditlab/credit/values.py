@@ -8,7 +8,8 @@ import numpy as np
 
 from creditlab.credit.match import Observation
 from creditlab.credit.peers import peer_mean
-from creditlab.credit.segments import Bools, Floats, Ints, count, distinct, joint
+from creditlab.credit.returns import powers
+from creditlab.credit.segments import Bools, Floats, Ints, count, first_index, joint, several
 from creditlab.credit.types import FuseWeighting, Level, Peers
 from creditlab.rollouts import Rows
 from creditlab.rollouts.rows import check_finite
@@ -21,7 +22,7 @@ def terminal_discounted(rows: Rows, gamma: float = 0.95) -> Floats:
     """
     check_finite(rows, rows.reward)
     remaining = rows.length[rows.trajectory] - rows.turn
-    return np.asarray(np.power(gamma, remaining) * rows.episode_return[rows.trajectory], dtype=np.float64)
+    return powers(gamma, remaining) * rows.episode_return[rows.trajectory]
 
 
 def node_value(rows: Rows, nodes: Ints, gamma: float = 0.95) -> Floats:
@@ -36,7 +37,7 @@ def novel(rows: Rows) -> Bools:
     """Whether each decision [N] led its trajectory to an observation that it had not met before (CovGPO)."""
     observation = Observation().levels(rows)[0].ids
     first = np.zeros(len(observation), np.bool_)
-    first[np.unique(joint(rows.state_trajectory, observation), return_index=True)[1]] = True
+    first[first_index(joint(rows.state_trajectory, observation))] = True
     return first[rows.state + 1]
 
 
@@ -76,4 +77,4 @@ def fused_potential(
 def shared_groups(rows: Rows) -> Bools:
     """Whether a task group [P] holds trained decisions of two or more trajectories."""
     trained = rows.trainable
-    return distinct(rows.group[trained], rows.trajectory[trained], rows.groups) > 1
+    return several(rows.group[trained], rows.trajectory[trained], rows.groups)

@@ -13,6 +13,8 @@ from creditlab.credit.segments import Floats, Ints
 
 NO_SPREAD = 1e-9
 """Median distance up to which a bucket counts as having none."""
+ROUNDING = 1e-14
+"""What the cosine of two unit vectors may be off by, several times over; squared distances up to here count as none."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class ContextKernel:
         cosine = np.clip(features @ features.swapaxes(-1, -2), -1.0, 1.0)
         if self.kernel == "cosine":
             return np.asarray((1.0 + cosine) / 2.0)
-        distance = np.sqrt(np.maximum(2.0 - 2.0 * cosine, 0.0))
+        squared = 2.0 - 2.0 * cosine
+        distance = np.sqrt(np.where(squared > ROUNDING, squared, 0.0))  # a root would magnify the rounding of equal contexts
         above = np.triu_indices(features.shape[-2], 1)
         median = np.median(distance[..., above[0], above[1]], axis=-1) if above[0].size else np.zeros(len(features))
         # A bucket of equal contexts has no scale of its own.

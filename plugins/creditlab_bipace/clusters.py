@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.normalise import unit
-from creditlab.credit.segments import Floats, Ints, dense
+from creditlab.credit.segments import Floats, Ints, count, dense
 from creditlab.hookspecs import Feature, Level, Rows
 
 HIDDEN = "actor_hidden"
@@ -44,8 +44,8 @@ class HiddenState:
         ids = np.arange(len(rows.state_trajectory), dtype=np.int64)
         if len(rows):
             vectors = unit(np.asarray(rows.features[HIDDEN], np.float64))
-            for group in range(rows.groups):
-                members = np.flatnonzero(rows.group == group)
+            ends = np.cumsum(count(rows.group, rows.groups))  # rows are sorted by group
+            for members in np.split(np.arange(len(rows)), ends[:-1]):
                 ids[rows.state[members]] = rows.state[members][self._founders(vectors[members])]
         return (Level("hidden", dense(ids)),)
 

@@ -12,8 +12,11 @@ from creditlab import cli
 from creditlab.cli import compose_job, run_hydra
 from creditlab.registry import ConfigError
 
-MATCHES = "graph_state, observation, rubric_only, state_only, state_rubric"
-METHODS = "graphgpo, grpo, mcgpo"
+MATCHES = (
+    "coarse_state, exact_state, graph_state, hidden_state, history, observation, rubric_only, shuffled_rubric, similar_state, "
+    "state_only, state_rubric, task, turn"
+)
+METHODS = "bipace, ccpo, covgpo, g2po, gigpo, graphgpo, grpo, hgpo, mcgpo, progpo, rloo"
 
 UNKNOWN_COMPONENTS = {
     "method=grpoo": f"unknown method 'grpoo', did you mean 'grpo'?; available: {METHODS}",

@@ -65,7 +65,7 @@ def test_every_valid_combination_gives_credit_and_every_other_lists_what_is_vali
 
 
 @pytest.mark.parametrize(
-    "choices", product(registry().names("match"), registry().names("fold"), registry().names("weighting"))
+    "choices", list(product(*(registry().names(axis) for axis in AXES)))
 )
 def test_the_pair_loss_beside_any_method_under_every_valid_combination(choices: tuple[str, str, str]) -> None:
     component, axes = registry().find("aux", "pair"), dict(zip(AXES, choices, strict=True))
