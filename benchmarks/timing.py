@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 
-def best(call: Callable[[], Any], repeats: int) -> float:
+def best(call: Callable[[], Any], repeats: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Shortest of several calls, in seconds: what the machine can do when left alone."""
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return min(times)
