@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from creditlab.credit.segments import Floats, Ints, count
+from creditlab.credit.segments import Floats, Ints
 from creditlab.rollouts import Rows
 from creditlab.rollouts.rows import check_finite
 
@@ -15,14 +15,13 @@ def discounted_return(rows: Rows, gamma: float = 0.95) -> Floats:
     Raises ValueError naming the decision whose reward is not finite.
     """
     check_finite(rows, rows.reward)
-    value = rows.reward.copy()
-    first = np.cumsum(rows.length) - rows.length  # rows of a trajectory are contiguous, in order of turn
-    longest = first[np.argsort(-rows.length, kind="stable")]
-    longer = len(first) - np.cumsum(count(rows.length, 1))  # trajectories of more than 0, 1, … decisions
-    for turn in range(len(longer) - 3, -1, -1):
-        here = longest[: longer[turn + 1]] + turn
-        value[here] += gamma * value[here + 1]
-    return value
+    longest = int(rows.length.max(initial=0))
+    value = np.zeros((longest, len(rows.length)))  # a column per trajectory, all of them ending together
+    place = (longest - rows.length[rows.trajectory] + rows.turn, rows.trajectory)
+    value[place] = rows.reward
+    for left in range(longest - 2, -1, -1):
+        value[left] += gamma * value[left + 1]
+    return np.asarray(value[place], dtype=np.float64)
 
 
 def powers(base: float, exponent: Ints) -> Floats:

@@ -64,9 +64,7 @@ def test_every_valid_combination_gives_credit_and_every_other_lists_what_is_vali
     assert count > 0
 
 
-@pytest.mark.parametrize(
-    "choices", list(product(*(registry().names(axis) for axis in AXES)))
-)
+@pytest.mark.parametrize("choices", list(product(*(registry().names(axis) for axis in AXES))))
 def test_the_pair_loss_beside_any_method_under_every_valid_combination(choices: tuple[str, str, str]) -> None:
     component, axes = registry().find("aux", "pair"), dict(zip(AXES, choices, strict=True))
     parts = {axis: registry().build(axis, choice) for axis, choice in axes.items()}
