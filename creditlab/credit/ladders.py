@@ -27,12 +27,12 @@ class History:
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """K+1 levels; a state with too short a past stands alone at a level."""
         present = Observation().levels(rows)[0].ids
-        found = [present]
+        found = [Level("history1", present)]
         turn = state_turn(rows)
-        for depth in range(1, self.past + 1):
-            found.append(_alone(_extended(found[-1], present), turn < depth))
-        names = [f"history{depth + 1}" for depth in range(self.past + 1)]
-        return tuple(Level(name, ids) for name, ids in zip(reversed(names), reversed(found), strict=True))
+        for past in range(1, self.past + 1):
+            ids = _alone(_extended(found[-1].ids, present), turn < past)
+            found.append(Level(f"history{past + 1}", ids, reached=turn >= past))
+        return tuple(reversed(found))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ class Level:
     """Dense, and never shared between task groups."""
     resolution: float = 1.0
     """Resolution weight q of MCGPO."""
+    reached: NDArray[np.bool_] | None = None
+    """Which states have a key at this level at all [S], where some have too short a past for one; None is all of them."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ class HGPO(EpisodeOptions):
     skip_zero: bool = True
     """Whether a level whose advantage is exactly 0 is left out of the weights, as in the paper's experiments."""
     denominator: Literal["contributing", "all"] = "contributing"
-    """Levels whose weights are divided by: those that contribute, or all of the ladder (the paper's formula as printed)."""
+    """Levels whose weights are divided by: those that contribute, or all that the decision's past is long enough for (the
+    paper's formula as printed)."""
     base_group: bool = False
     """Whether the episode term joins as a further level of weight 1."""
     match: MatchRule = part()
@@ -42,25 +43,26 @@ class HGPO(EpisodeOptions):
 
     def __call__(self, rows: Rows) -> Credit:
         """Advantages [N] of one update."""
-        value, size = self._levels(rows, self.step_return(rows, self.gamma))
+        value, size, there = self._levels(rows, self.step_return(rows, self.gamma))
         weight = self.weighting.level(np.arange(len(value), 0, -1))
         if self.base_group:
-            value, size = np.vstack([value, self.episode_term(rows)]), np.vstack([size, np.full(len(rows), 2)])
-            weight = np.append(weight, BASE_WEIGHT)
+            value, weight = np.vstack([value, self.episode_term(rows)]), np.append(weight, BASE_WEIGHT)
+            size, there = np.vstack([size, np.full(len(rows), 2)]), np.vstack([there, rows.trainable])
         counts: Bools = (size > 1) & ((value != 0) | (not self.skip_zero))
-        divisor = weight @ counts if self.denominator == "contributing" else np.full(len(rows), weight.sum())
+        divisor = weight @ (counts if self.denominator == "contributing" else there)
         advantages = np.asarray(weight @ np.where(counts, value, 0.0) / (divisor + EPS))
         return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, size.max(axis=0, initial=0)))
 
-    def _levels(self, rows: Rows, x: Floats) -> tuple[Floats, Ints]:
-        """Level advantages a_k and numbers of compared decisions [L, N]."""
-        value, size = [], []
+    def _levels(self, rows: Rows, x: Floats) -> tuple[Floats, Ints, Bools]:
+        """Level advantages a_k, numbers of compared decisions, and whether the decision has a key there at all [L, N]."""
+        value, size, there = [], [], []
         for level in self.match.levels(rows):
             ids = level.ids[rows.state]
             number = int(ids.max(initial=-1)) + 1
             value.append(normalise(x, ids, number, where=rows.trainable, mode=self.normalise, ddof=0))
             size.append(np.where(rows.trainable, count(ids, number, rows.trainable)[ids], 0))
-        return np.array(value), np.array(size)
+            there.append(rows.trainable if level.reached is None else rows.trainable & level.reached[rows.state])
+        return np.array(value), np.array(size), np.array(there)
 
 
 @hookimpl

@@ -13,8 +13,8 @@ from creditlab.cli import compose_job, run_hydra
 from creditlab.registry import ConfigError
 
 MATCHES = (
-    "coarse_state, exact_state, graph_state, hidden_state, history, observation, rubric_only, shuffled_rubric, similar_state, "
-    "state_only, state_rubric, task, turn"
+    "coarse_state, exact_state, graph_state, hidden_state, history, observation, rubric_only, shuffled_rubric, "
+    "similar_state, state_only, state_rubric, task, turn"
 )
 METHODS = "bipace, ccpo, covgpo, g2po, gigpo, graphgpo, grpo, hgpo, mcgpo, progpo, rloo"
 
@@ -45,7 +45,9 @@ UNKNOWN_KEYS = {
     "~rollout.gruop": "unknown key 'rollout.gruop', did you mean 'rollout.groups'?",
     "'rollout={grop_size: 4}'": "unknown key 'rollout.grop_size', did you mean 'rollout.group_size'?",
     "match@method.tsk.match=observation": "unknown key 'match@method.tsk.match', did you mean 'match@method.task.match'?",
-    "method=grpo match@aux.pair.match=state_only": "unknown key 'match@aux.pair.match'; valid keys: method@base; aux=[pair] adds it",
+    "method=grpo match@aux.pair.match=state_only": (
+        "unknown key 'match@aux.pair.match'; valid keys: method@base; aux=[pair] adds it"
+    ),
 }
 WRONG_VALUES = {
     "rollout.group_size=two": "rollout.group_size: must be a valid integer, got 'two'",

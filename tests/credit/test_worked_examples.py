@@ -79,7 +79,7 @@ E3_LAST = {
     "code": ({}, [0.9349, -1.0920, 0.7071, 0], [1.0, -1.0, 1.0, -1.0]),
     "paper": ({"weighting": Depth(counting="past")}, [0.9512, -1.0690, 0.7071, 0], [1.0, -1.0, 1.0, -1.0]),
     "fixed denominator": (
-        {"weighting": Depth(counting="past"), "denominator": "all"}, [0.9512, -1.0690, 0.1179, 0], None
+        {"weighting": Depth(counting="past"), "denominator": "all"}, [0.9512, -1.0690, 0.1179, 0], [1.0, -1.0, 1.0, -1.0]
     ),
     "alpha 0": ({"weighting": Depth(alpha=0.0)}, [0.9024, -1.1381, 0.7071, 0], [1.0, -1.0, 1.0, -1.0]),
     "uniform": ({"weighting": Uniform()}, [0.9024, -1.1381, 0.7071, 0], [1.0, -1.0, 1.0, -1.0]),
@@ -92,8 +92,7 @@ def test_hgpo_where_depth_matters(name: str) -> None:
     options, last, first = E3_LAST[name]
     advantages = hgpo(**options)(e3()).advantages.reshape(4, 3)
     np.testing.assert_allclose(advantages[:, 2], last, atol=6e-5)
-    if first:
-        np.testing.assert_allclose(advantages[:, 0], first, atol=6e-5)
+    np.testing.assert_allclose(advantages[:, 0], first, atol=6e-5)
 
 
 def test_gigpo_sees_no_depth() -> None:
