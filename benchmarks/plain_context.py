@@ -117,7 +117,8 @@ def covgpo(rows: Sequence[Row], scale: float = 0.3) -> list[float]:
     """GRPO; in a group where all failed, λ·q_fail times the standardised share of first visits."""
     advantage = grpo(rows)
     groups = by(trained(rows), lambda r: r.task)
-    failed = [members for members in groups.values() if max(r.total for r in members) < 1e-3]
+    best = {task: max(r.total for r in members) for task, members in by(rows, lambda r: r.task).items()}
+    failed = [members for task, members in groups.items() if best[task] < 1e-3]
     coverage: dict[str, float] = {}
     for trajectory, members in by(rows, lambda r: r.trajectory).items():
         met = {observation(members[0])}
@@ -137,7 +138,9 @@ def progpo(rows: Sequence[Row], past: int = 2, prior: float = 1.0) -> list[float
     advantage, x, q = grpo(rows), step_returns(rows), returns_to_go(rows)
     prefixes: list[tuple[str, ...]] = []
     for r in rows:
-        earlier = (*prefixes[-1], rows[r.index - 1].step.action_key) if r.turn else ()
+        before = rows[r.index - 1]
+        done = before.step.action_key if before.trained else ""  # an empty response holds no action
+        earlier = (*prefixes[-1], done) if r.turn else ()
         prefixes.append((*earlier, observation(r)))
     for peers in by(trained(rows), lambda r: (r.task, prefixes[r.index])).values():
         add_standardised(advantage, peers, [x[r.index] for r in peers])

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from creditlab.registry import registry
 from creditlab.rollouts import Group, Rows
+from creditlab.testing.conformance import featured
 from creditlab.testing.strategies import batches
 
 TRANSCRIPTIONS = {
@@ -19,14 +20,16 @@ TRANSCRIPTIONS = {
     "ccpo": plain_context.ccpo,
     "covgpo": plain_context.covgpo,
     "progpo": plain_context.progpo,
+    "bipace": plain_context.bipace,
 }
+OPTIONS = {"ccpo": {"hidden": False}}
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTIONS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=100)
 @given(batches(turns=6))
 def test_advantages(name: str, groups: tuple[Group, ...]) -> None:
-    rows = Rows.from_groups(groups)
-    method = registry().create("method", name)
+    method = registry().create("method", name, **OPTIONS.get(name, {}))
+    groups = featured(lambda: method, groups)
     expected = TRANSCRIPTIONS[name](plain_credit.plain_rows(groups))
-    np.testing.assert_allclose(method(rows).advantages, expected, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(method(Rows.from_groups(groups)).advantages, expected, rtol=1e-8, atol=1e-8)
