@@ -174,9 +174,7 @@ def _timed_plain(name: str, groups: tuple[Group, ...], rows: Rows, before: Measu
     expected = case.plain(plain_credit.plain_rows(groups))
     seconds = time.process_time() - start
     _agree(name, _component(case)(rows), expected)
-    if seconds < 0.5:
-        seconds = min(seconds, best(lambda: case.plain(plain_credit.plain_rows(groups)), 2, time.process_time))
-    return seconds
+    return _timed(lambda: case.plain(plain_credit.plain_rows(groups))) if seconds < 1 else seconds
 
 
 def _agree(name: str, answer: Any, expected: Any) -> None:
@@ -191,9 +189,9 @@ def _component(case: Case) -> Callable[[Rows], Any]:
 
 
 def _timed(call: Callable[[], Any]) -> float:
-    """Best of 2 to 9 runs that together take about a second; of one alone where it takes several."""
+    """Best of the runs that fit into about a second, two at least; of one alone where it takes several seconds."""
     first = best(call, 1, time.process_time)
-    return min(first, best(call, min(8, 1 + int(1 / first)), time.process_time)) if first < 4 else first
+    return min(first, best(call, min(200, 1 + int(1 / first)), time.process_time)) if first < 4 else first
 
 
 def _peak(call: Callable[[], Any]) -> int:

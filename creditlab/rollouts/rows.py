@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -80,20 +81,21 @@ class Rows:
         """Number of task groups, P."""
         return len(self.group_names)
 
-    @property
+    @cached_property
     def state_group(self) -> Ints:
         """Task group of every state [S]."""
-        return self.trajectory_group[self.state_trajectory]
+        return _read_only(self.trajectory_group[self.state_trajectory])
 
-    @property
+    @cached_property
     def last(self) -> Bools:
         """Marks the last decision of each trajectory [N]."""
-        return np.equal(self.turn, self.length[self.trajectory] - 1)
+        return _read_only(np.equal(self.turn, self.length[self.trajectory] - 1))
 
-    @property
+    @cached_property
     def episode_return(self) -> Floats:
         """Return of every trajectory [M], shaping included."""
-        return np.bincount(self.trajectory, weights=self.reward, minlength=len(self.length)).astype(np.float64)
+        total: Floats = np.bincount(self.trajectory, weights=self.reward, minlength=len(self.length)).astype(np.float64)
+        return _read_only(total)
 
     def view(self, name: str) -> Ints:
         """Ids of a named view over states [S]; raises ValueError naming the view and those recorded."""
@@ -146,6 +148,7 @@ def check_finite(rows: Rows, values: Floats, what: str = "reward") -> None:
 
 
 _Key = TypeVar("_Key", bound=Hashable)
+_Column = TypeVar("_Column", bound=NDArray[np.generic])
 
 _NO_GOAL = Channel(Fraction(0), Fraction(1))
 
@@ -201,8 +204,14 @@ def _collect(groups: tuple[Group, ...], owner: Sequence[int], trajectories: Sequ
     check_finite(rows, rows.reward)
     for column in (*vars(rows).values(), *rows.views.values(), *rows.goal_progress, *rows.features.values()):
         if isinstance(column, np.ndarray):
-            column.setflags(write=False)  # one method's credit must not change what the next one sees
+            _read_only(column)
     return rows
+
+
+def _read_only(column: _Column) -> _Column:
+    """The same array, locked: one method's credit must not change what the next one sees."""
+    column.setflags(write=False)
+    return column
 
 
 def _interned(keys: Sequence[_Key]) -> tuple[Ints, tuple[_Key, ...]]:
