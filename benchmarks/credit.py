@@ -191,7 +191,7 @@ def _component(case: Case) -> Callable[[Rows], Any]:
 def _timed(call: Callable[[], Any]) -> float:
     """Best of the runs that fit into about a second, two at least; of one alone where it takes several seconds."""
     first = best(call, 1, time.process_time)
-    return min(first, best(call, min(200, 1 + int(1 / first)), time.process_time)) if first < 4 else first
+    return min(first, best(call, min(200, 1 + int(1 / first)), time.process_time)) if first < 12 else first
 
 
 def _peak(call: Callable[[], Any]) -> int:

@@ -22,7 +22,7 @@ FULL_TURN, FULL_DISTINCT = 30, 25
 """Turn and number of distinct observations at which their thermometers are full."""
 PRINCIPAL = 3
 """Principal directions taken out of the hidden states: what they share says little about a single context."""
-CELLS = 1 << 21
+CELLS = 1 << 18
 """Largest number of pairwise weights held at once."""
 
 
@@ -85,8 +85,8 @@ def peer_means(
         wanted = count(ids, number, here) > 0
         size[here] = count(ids, number, rows.trainable)[ids[here]]
         for bucket in _buckets(ids, trained[wanted[ids[trained]]], features.shape[1]):
-            weight = weighting.peer(features[bucket]) * is_peer(rows.trajectory[bucket], peers)
-            found, any_peer = _means(weight, is_peer(rows.trajectory[bucket], peers), targets[bucket])
+            peer = is_peer(rows.trajectory[bucket], peers)
+            found, any_peer = _means(weighting.peer(features[bucket]) * peer, peer, targets[bucket])
             take = here[bucket]
             mean[bucket[take]], supported[bucket[take]] = found[take], any_peer[take]
         waiting &= ~here
