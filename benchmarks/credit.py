@@ -1,73 +1,239 @@
-"""How long credit takes: `python benchmarks/credit.py [--repeats 7]`.
+"""How long credit takes: `python benchmarks/credit.py [--quick] [--methods gigpo,ccpo] [--rows 6400,12800]`.
 
-One table: milliseconds per update (best of the repeats) of every method on interned rows, and the ratio to a plain
-row-by-row transcription of the same formulas, timed in the same run.
+One table per method. `raw` starts at recorded rollouts (texts → columns → credit), `interned` at the columns of `Rows`,
+`plain` at recorded rollouts too: the formulas row by row in plain Python, up to a size where that takes seconds. Before a
+ratio is printed, both must agree. `growth` is the factor per doubling since the size before; `peak` is the memory that
+columns or credit need beyond the rollouts themselves. Times are of one core, the best of several runs.
 """
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the table is about one core
+
 import argparse
-from collections.abc import Callable
+import gc
+import math
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import plain_context
 import plain_credit
 from rich.console import Console
 from rich.table import Table
+from synthetic import rollouts
 from timing import best
 
-from creditlab.hookspecs import Method, Rows
+from creditlab.hookspecs import Rows
 from creditlab.registry import registry
 from creditlab.rollouts import Group
-from creditlab.testing import move, siblings, state, walk
 
-SIZES = {1_920: (16, 8, 15), 6_400: (16, 8, 50), 25_600: (64, 8, 50)}
-"""Decisions: task groups, trajectories each, decisions each."""
-PLAIN: dict[str, Callable[[list[plain_credit.Row]], Any]] = {
-    "grpo": plain_credit.grpo,
-    "graphgpo": plain_credit.graphgpo,
-    "mcgpo": lambda rows: (plain_credit.graphgpo(rows), plain_credit.mcgpo(rows)),
+SIZES = {
+    1_920: (16, 8, 15),
+    6_400: (16, 8, 50),
+    12_800: (32, 8, 50),
+    25_600: (64, 8, 50),
+    51_200: (128, 8, 50),
+    100_000: (250, 8, 50),
+    200_000: (500, 8, 50),
+    400_000: (1000, 8, 50),
 }
+"""Decisions: task groups, trajectories each, decisions each."""
+QUICK = (1_920, 6_400, 12_800)
+PLAIN_SECONDS, QUICK_PLAIN_SECONDS = 8.0, 4.0
+"""The transcription is left out where it would take longer."""
+PLAIN_ROWS = 51_200
+"""It is not asked for more decisions than that."""
+TOLERANCE = 1e-8
+
+Plain = Callable[[list[plain_credit.Row]], Any]
+Checked = Callable[[Any, Any], float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the benchmark: a component, its transcription, and the largest difference between their answers."""
+
+    axis: str
+    name: str
+    plain: Plain
+    options: dict[str, Any]
+    difference: Checked
+    records_hidden: bool = False
+    """Whether its rollouts carry hidden states."""
+
+
+def _advantages(credit: Any, expected: Sequence[float]) -> float:
+    wanted = np.array(expected)
+    return float(np.max(np.abs(credit.advantages - wanted) / np.maximum(1, np.abs(wanted)), initial=0))
+
+
+def _preferences(built: Any, expected: Sequence[tuple[int, int, float]]) -> float:
+    preferences = built[0].preferences
+    wanted = np.array(expected).reshape(-1, 3)
+    if not np.array_equal(preferences.pairs, wanted[:, :2]):
+        return math.inf
+    return float(np.max(np.abs(preferences.weight - wanted[:, 2]), initial=0))
+
+
+def _method(name: str, plain: Plain, *, records_hidden: bool = False, **options: Any) -> Case:
+    return Case("method", name, plain, options, _advantages, records_hidden)
+
+
+CASES = {
+    "grpo": _method("grpo", plain_credit.grpo),
+    "rloo": _method("rloo", plain_credit.rloo),
+    "gigpo": _method("gigpo", plain_credit.gigpo),
+    "hgpo": _method("hgpo", plain_credit.hgpo),
+    "graphgpo": _method("graphgpo", plain_credit.graphgpo),
+    "g2po": _method("g2po", plain_credit.g2po),
+    "mcgpo": Case("aux", "pair", plain_credit.mcgpo, {}, _preferences),
+    "ccpo": _method("ccpo", plain_context.ccpo, hidden=False),
+    "ccpo_hidden": _method("ccpo", lambda rows: plain_context.ccpo(rows, "reference_hidden"), records_hidden=True),
+    "covgpo": _method("covgpo", plain_context.covgpo),
+    "progpo": _method("progpo", plain_context.progpo),
+    "bipace": _method("bipace", plain_context.bipace, records_hidden=True),
+}
+"""What is measured: of `mcgpo` the preferences, of `ccpo` the context statistics alone, `ccpo_hidden` with hidden states."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds and bytes of one case at one size."""
+
+    rows: int
+    raw: float
+    interned: float
+    plain: float | None
+    peak: int
 
 
 def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=7)
-    repeats = parser.parse_args().repeats
-    table = Table("method", "rows", "ms", "plain ms", "ratio", title="credit per update")
-    for number, shape in SIZES.items():
-        rows = Rows.from_groups(walks(*shape))
-        assert len(rows) == number
-        plain = plain_credit.plain_rows(rows)
-        for name, transcription in PLAIN.items():
-            method: Method = registry().create("method", name)
-            ours = 1000 * best(lambda method=method, rows=rows: method(rows), repeats)
-            theirs = 1000 * best(lambda f=transcription, plain=plain: f(plain), 1 if number > 10_000 else 2)
-            table.add_row(name, f"{number:,}", f"{ours:.2f}", f"{theirs:.1f}", f"{theirs / ours:.0f}×")
-    Console().print(table)
+    """Prints a table per method; exits with an error when a method and its transcription disagree."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="three sizes, short transcriptions")
+    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(CASES), help=f"of {', '.join(CASES)}")
+    parser.add_argument(
+        "--rows", type=lambda text: [int(n) for n in text.split(",")], help=f"of {', '.join(map(str, SIZES))}"
+    )
+    args = parser.parse_args()
+    unknown = [str(x) for x in (*set(args.methods) - CASES.keys(), *set(args.rows or ()) - SIZES.keys())]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; methods are {', '.join(CASES)}; rows are {', '.join(map(str, SIZES))}")
+    sizes = sorted(args.rows or (QUICK if args.quick else SIZES))
+    limit = QUICK_PLAIN_SECONDS if args.quick else PLAIN_SECONDS
+    check_mixed(args.methods)
+    found: dict[str, list[Measured]] = {name: [] for name in args.methods}
+    for number in sizes:
+        for hidden in (False, True):
+            names = [name for name in args.methods if CASES[name].records_hidden == hidden]
+            if names:
+                _measure_size(number, hidden, names, found, limit)
+    for name in args.methods:
+        Console().print(_table(name, found[name]))
 
 
-def walks(groups: int, slots: int, turns: int, rooms: int = 30) -> tuple[Group, ...]:
-    """Random walks of fixed length over the rooms of a task: siblings meet often, as on ALFWorld."""
-    rng = np.random.default_rng(0)
-    out = []
-    for index in range(groups):
-        visits = np.abs(np.cumsum(rng.integers(-2, 3, (slots, turns + 1)), axis=1)) % rooms
-        success, action = rng.random(slots) < 0.5, rng.integers(4, size=(slots, turns))
-        trajectories = []
-        for slot in range(slots):
-            places = [place(int(room), turn) for turn, room in enumerate(visits[slot])]
-            moves = [move(places[t], f"a{action[slot, t]}", valid=bool(rng.random() < 0.95)) for t in range(turns)]
-            trajectories.append(walk(*moves, end=places[-1], success=bool(success[slot])))
-        out.append(siblings(f"g{index}", *trajectories))
-    return tuple(out)
+def check_mixed(names: Sequence[str]) -> None:
+    """Compares every case with its transcription on rollouts of 5 to 30 turns with failures and empty responses."""
+    groups = rollouts(8, 8, 30, hidden=True, mixed=True)
+    rows, plain = Rows.from_groups(groups), plain_credit.plain_rows(groups)
+    for name in names:
+        _agree(name, _component(CASES[name])(rows), CASES[name].plain(plain))
 
 
-def place(room: int, turn: int) -> Any:
-    """A state whose rubric grows with the turn."""
-    rubric = {"goal_progress": (turn // 20, 3)}
-    return state(f"room {room}", exact=f"room {room}", coarse=f"{room % 10} {turn // 10}", rubric=rubric)
+def _measure_size(number: int, hidden: bool, names: Sequence[str], found: dict[str, list[Measured]], limit: float) -> None:
+    gc.disable()  # building millions of records is no part of what is measured
+    groups = rollouts(*SIZES[number], hidden=hidden)
+    gc.enable()
+    gc.collect()  # else the first measured call would be the one to look through them all
+    interning, peak = _timed(lambda: Rows.from_groups(groups)), _peak(lambda: Rows.from_groups(groups))
+    rows = Rows.from_groups(groups)
+    assert len(rows) == number
+    for name in names:
+        interned = _timed(lambda name=name: _component(CASES[name])(rows))
+        credit_peak = _peak(lambda name=name: _component(CASES[name])(rows))
+        before = found[name][-1] if found[name] else None
+        plain = _timed_plain(name, groups, rows, before, limit)
+        found[name].append(Measured(number, interning + interned, interned, plain, max(peak, credit_peak)))
+        Console(stderr=True).print(f"{number:,} rows, {name}")
+
+
+def _timed_plain(name: str, groups: tuple[Group, ...], rows: Rows, before: Measured | None, limit: float) -> float | None:
+    """Seconds of the transcription from recorded rollouts, after its answer was compared; None where it would be too long."""
+    too_long = before and (before.plain is None or before.plain * len(rows) / before.rows > limit)
+    if too_long or len(rows) > PLAIN_ROWS:
+        return None
+    case = CASES[name]
+    start = time.process_time()
+    expected = case.plain(plain_credit.plain_rows(groups))
+    seconds = time.process_time() - start
+    _agree(name, _component(case)(rows), expected)
+    return _timed(lambda: case.plain(plain_credit.plain_rows(groups))) if seconds < 1 else seconds
+
+
+def _agree(name: str, answer: Any, expected: Any) -> None:
+    difference = CASES[name].difference(answer, expected)
+    if not difference <= TOLERANCE:
+        sys.exit(f"{name} and its transcription differ by {difference:.1e}; their formulas are not the same")
+
+
+def _component(case: Case) -> Callable[[Rows], Any]:
+    component: Callable[[Rows], Any] = registry().create(case.axis, case.name, **case.options)
+    return component
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    """Best of the runs that fit into about a second, two at least; of one alone where it takes several seconds."""
+    first = best(call, 1, time.process_time)
+    return min(first, best(call, min(200, 1 + int(1 / first)), time.process_time)) if first < 12 else first
+
+
+def _peak(call: Callable[[], Any]) -> int:
+    """Bytes allocated at most while the call runs."""
+    tracemalloc.start()
+    result = call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    del result
+    return peak
+
+
+def _table(name: str, measured: Sequence[Measured]) -> Table:
+    """One line per size."""
+    columns = (
+        "rows",
+        "raw ms",
+        "interned ms",
+        "plain ms",
+        "plain/interned",
+        "plain/raw",
+        "growth raw",
+        "interned",
+        "peak MB",
+        "B/row",
+    )
+    table = Table(*columns, title=name)
+    for before, m in zip([None, *measured], measured, strict=False):
+        plain = ("", "", "") if m.plain is None else (_ms(m.plain), f"{m.plain / m.interned:.0f}×", f"{m.plain / m.raw:.1f}×")
+        growth = ("", "")
+        if before:
+            doublings = math.log2(m.rows / before.rows)
+            growth = tuple(
+                f"{(b / a) ** (1 / doublings):.2f}" for a, b in ((before.raw, m.raw), (before.interned, m.interned))
+            )
+        memory = (f"{m.peak / 1e6:.1f}", f"{m.peak / m.rows:.0f}")
+        table.add_row(f"{m.rows:,}", _ms(m.raw), _ms(m.interned), *plain, *growth, *memory)
+    return table
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.3g}" if seconds < 1 else f"{1000 * seconds:,.0f}"
 
 
 if __name__ == "__main__":

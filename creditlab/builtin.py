@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from creditlab.credit.folds import All, Opposite, Same
-from creditlab.credit.match import GraphState, Observation, RubricOnly, StateOnly, StateRubric
-from creditlab.credit.shaping import RubricProgress
-from creditlab.credit.weighting import Evidence, Uniform
+from creditlab.credit.folds import All, LeaveOneOut, Opposite, OtherTrajectories, Same
+from creditlab.credit.ladders import History, SimilarState, Turn
+from creditlab.credit.match import (
+    CoarseState,
+    ExactState,
+    GraphState,
+    Observation,
+    RubricOnly,
+    ShuffledRubric,
+    StateOnly,
+    StateRubric,
+    Task,
+)
+from creditlab.credit.shaping import RubricProgress, ScoreProgress
+from creditlab.credit.weighting import ContextKernel, Depth, Evidence, InverseVariance, Uniform
 from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.hookspecs import hookimpl
 from creditlab.learner.settings import DeepSpeedLearner
@@ -16,6 +27,19 @@ from creditlab.tracking.config import TrackingConfig
 @hookimpl
 def creditlab_components() -> list[type]:
     """Parts of credit, models, engines, learners and tracking."""
-    match = [Observation, GraphState, StateRubric, StateOnly, RubricOnly]
-    credit = [*match, Opposite, Same, All, Evidence, Uniform, RubricProgress]
+    states = [
+        Observation,
+        GraphState,
+        ExactState,
+        CoarseState,
+        StateRubric,
+        StateOnly,
+        RubricOnly,
+        ShuffledRubric,
+        Task,
+        Turn,
+    ]
+    folds = [Opposite, Same, All, LeaveOneOut, OtherTrajectories]
+    weightings = [Evidence, Uniform, Depth, ContextKernel, InverseVariance]
+    credit = [*states, History, SimilarState, *folds, *weightings, RubricProgress, ScoreProgress]
     return [*credit, ALFWorld, TinyModel, HFModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]

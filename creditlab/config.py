@@ -21,14 +21,14 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from creditlab.hookspecs import AXES, GROUPS
+from creditlab.hookspecs import AXES, GROUPS, Feature
 from creditlab.options import ConfigError, options_model, part_names, shown, unknown_key, validate
 from creditlab.policy.settings import PromptSettings
 from creditlab.registry import Component, registry, unused_axis
 from creditlab.training.settings import SECTIONS, RunSettings
 
 FEATURES = ("reference",)
-"""What a component's `requires` may name: `reference` keeps the frozen start of the run beside the policy."""
+"""What a component's `requires` may name beside a `Feature`: `reference` keeps the frozen start of the run."""
 CHOSEN = ("env", "model", "engine", "learner", "tracking")
 """Config groups of which every run has exactly one component, beside the method."""
 SECTION_CLASSES: dict[str, type] = {**SECTIONS, "prompt": PromptSettings}
@@ -38,7 +38,9 @@ VOLATILE_WITHIN = {"training": ("updates", "timeout"), "learner": ("zero_stage",
 """The same within sections: a run can be extended, and resumed on ranks that shard its weights in another way."""
 
 
-TOP_LEVEL = (*(f.name for f in fields(RunSettings)), "prompt", *CHOSEN, "method", "shaping", "aux", *AXES)
+BASE = "base"
+"""Top-level node of the method that a wrapper changes, chosen with `method@base=`."""
+TOP_LEVEL = (*(f.name for f in fields(RunSettings)), "prompt", *CHOSEN, "method", BASE, "shaping", "aux", *AXES)
 """Every top-level key of a run's configuration."""
 
 
@@ -74,7 +76,12 @@ def _node(component: Component) -> dict[str, Any]:
     """A component's node: its options, its nested parts, and the defaults of the axes it uses."""
     node = _options(component)
     defaults: list[Any] = ["_self_"]
+    wrapped = [
+        {f"override /{group}@_global_.{key}": choice} for key, (group, choice) in component.parts.items() if key == BASE
+    ]
     for key, (group, choice) in component.parts.items():
+        if key == BASE:  # stands at the top level, so that its own defaults choose the axes
+            continue
         if group == "aux":  # inlined without axes of its own, so that it uses its owner's
             node[key] = _options(registry().find(group, choice))
             if f"{key}_weight" in node:
@@ -86,6 +93,7 @@ def _node(component: Component) -> dict[str, Any]:
         {f"/{axis}@{axis}": choice} if own else {f"override /{axis}@_global_.{axis}": choice}
         for axis, choice in component.axes.items()
     ]
+    defaults += wrapped
     return {"defaults": defaults, **node}
 
 
@@ -145,7 +153,8 @@ class Job:
     @property
     def name(self) -> str:
         """First part of the run folder's name."""
-        return self.settings.name or f"{self.choices['method']}-{self.choices['env']}"
+        methods = [str(name) for key in ("method", f"method@{BASE}") if (name := self.choices.get(key))]
+        return self.settings.name or "-".join([*methods, str(self.choices["env"])])
 
     @property
     def hash(self) -> str:
@@ -188,9 +197,10 @@ def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
     top = {f.name: plain[f.name] for f in fields(RunSettings) if f.name not in SECTIONS and f.name in plain}
     settings = RunSettings(**{**validate(RunSettings, top, ""), **sections})
     chosen = {group: registry().build(group, _chosen(plain, group)) for group in CHOSEN}
+    method_node = _with_base(plain)
     _check_axes(plain)
     axes = {axis: registry().build(axis, plain[axis]) for axis in AXES if plain.get(axis)}
-    method = registry().build("method", _chosen(plain, "method"), **axes)
+    method = registry().build("method", method_node, **axes)
     aux = tuple(registry().build("aux", node, f"aux.{name}") for name, node in _added(plain).items())
     shaping = registry().build("shaping", plain["shaping"]) if plain.get("shaping") else None
     job = Job(
@@ -240,16 +250,32 @@ def _check_names(plain: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
             raise ConfigError(f"{package or group}.name={node['name']} has no effect on its own; write {key}={node['name']}")
 
 
+def _with_base(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The method's node, with the node of the method it wraps; raises ConfigError where there is nothing to wrap."""
+    node, base = _chosen(plain, "method"), plain.get(BASE)
+    if not base:
+        return node
+    method = registry().find("method", str(node.get("name", "")))
+    if BASE not in method.parts:
+        raise ConfigError(f"method={method.name} wraps no other method; leave out method@{BASE}={base.get('name')}")
+    if BASE in registry().find("method", str(base.get("name", ""))).parts:
+        raise ConfigError(f"method@{BASE}={base.get('name')} wraps a method itself; choose one that does not")
+    return {**node, BASE: base}
+
+
 def _check_axes(plain: Mapping[str, Any]) -> None:
-    """An axis the method does not use, and an auxiliary loss that the method already holds, are refused."""
+    """An axis that neither the method nor what it wraps uses, and an auxiliary loss that one of them holds, are refused."""
     method = registry().find("method", str(_chosen(plain, "method").get("name", "")))
+    base = registry().find("method", plain[BASE]["name"]) if plain.get(BASE) else None
     for axis in AXES:
-        if plain.get(axis) and axis not in method.axes:
-            raise ConfigError(unused_axis(method, axis))
-    held = {name: key for key, (group, name) in method.parts.items() if group == "aux"}
+        if plain.get(axis) and axis not in {**method.axes, **(base.axes if base else {})}:
+            raise ConfigError(unused_axis(base or method, axis))
+    owners = [(component, node) for component, node in ((method, "method"), (base, BASE)) if component]
+    held = {name: (c, f"{node}.{key}") for c, node in owners for key, (group, name) in c.parts.items() if group == "aux"}
     for name in _added(plain):
         if name in held:
-            raise ConfigError(f"method={method.name} already contains aux={name}; configure it under method.{held[name]}")
+            owner, where = held[name]
+            raise ConfigError(f"method={owner.name} already contains aux={name}; configure it under {where}")
 
 
 def check_job(job: Job) -> None:
@@ -277,8 +303,8 @@ def check_job(job: Job) -> None:
             if need not in given:
                 raise ConfigError(f"{label} needs a {need}, which env={type(job.env).name} does not provide")
         for feature in getattr(part, "requires", ()):
-            if feature not in FEATURES:
-                raise ConfigError(f"{label} requires the feature {feature!r}; known features: {', '.join(FEATURES)}")
+            if not isinstance(feature, Feature) and feature not in FEATURES:
+                raise ConfigError(f"{label} requires {feature!r}; known are {', '.join(FEATURES)} and Feature(…)")
         check = getattr(part, "check_group_size", None)
         if check:
             try:
@@ -303,6 +329,16 @@ def _check_lengths(job: Job) -> None:
 def credit_parts(job: Job) -> list[Any]:
     """Every component that takes part in credit: method, auxiliary losses, shaping, and the parts below them."""
     return _walk((job.method, *job.aux, job.shaping))
+
+
+def required_features(job: Job) -> tuple[Feature, ...]:
+    """Every feature that credit asks for, each once; raises ConfigError where two share a name."""
+    asked = dict.fromkeys(f for part in credit_parts(job) for f in getattr(part, "requires", ()) if isinstance(f, Feature))
+    names = [feature.name for feature in asked]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise ConfigError(f"the feature {twice!r} is required in two different forms; every one needs a name of its own")
+    return tuple(asked)
 
 
 def _walk(parts: tuple[Any, ...]) -> list[Any]:

@@ -9,7 +9,8 @@ docstring, and class variables say where it stands:
 * `parts`: nested components, name to (axis, name) (`{"task": ("method", "graphgpo")}`);
 * `calls`: per axis, the capabilities it needs of that part (`{"weighting": ("pair",)}`);
 * `needs`: what the rollouts must provide (`group` for siblings, `rubric`); an environment lists what it `provides`;
-* `requires`: features that the loop has to keep or compute (`reference`: the frozen start of the run);
+* `requires`: what the loop has to keep or compute for it, a class variable or a property: `reference` (the frozen start of
+  the run beside the policy) or a `Feature` (a hidden state per decision);
 * `scope`: `group` or `update`.
 
 Built parts arrive as fields declared with `part()`; they are no hyper-parameters. An option `<part>_weight` of the owner
@@ -30,12 +31,18 @@ from creditlab.credit.types import (
     Auxiliary,
     AuxiliaryLoss,
     Credit,
+    Feature,
     Fold,
+    FuseWeighting,
     Level,
+    LevelWeighting,
     LossView,
     MatchRule,
     Method,
     PairWeighting,
+    PeerFold,
+    Peers,
+    PeerWeighting,
     Preferences,
     Scope,
     Shaping,
@@ -87,12 +94,18 @@ __all__ = [
     "Auxiliary",
     "AuxiliaryLoss",
     "Credit",
+    "Feature",
     "Fold",
+    "FuseWeighting",
     "Level",
+    "LevelWeighting",
     "LossView",
     "MatchRule",
     "Method",
     "PairWeighting",
+    "PeerFold",
+    "PeerWeighting",
+    "Peers",
     "Preferences",
     "Rows",
     "Scope",

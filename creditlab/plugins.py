@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import get_type_hints
 
 from rich.console import Console
@@ -40,6 +41,40 @@ def main(arguments: Sequence[str], console: Console | None = None, found: Regist
     return 0
 
 
+def facts(component: Component) -> dict[str, str]:
+    """What a component uses and takes for granted, by label; labels without content are left out."""
+    found = {
+        "axes": ", ".join(f"{axis}={default}" for axis, default in component.axes.items()),
+        "parts": ", ".join(f"{name} ({axis}={choice})" for name, (axis, choice) in component.parts.items()),
+        "needs": ", ".join(component.needs),
+        "scope": str(getattr(component.cls, "scope", "")),
+    }
+    return {label: text for label, text in found.items() if text}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as lists show it."""
+
+    name: str
+    type: str
+    default: str
+    meaning: str
+
+
+def options(cls: type) -> Iterator[Option]:
+    """The options of a component or section, in the order of their declaration."""
+    hints, docs, defaults = (
+        get_type_hints(cls, include_extras=True),
+        option_docs(cls),
+        options_model(cls)().model_dump(mode="json"),
+    )
+    for name in options_model(cls).model_fields:
+        value = defaults[name]
+        default = value if isinstance(value, str) and value else shown(value)
+        yield Option(name, type_name(hints[name]), default, docs.get(name, ""))
+
+
 def _labels(component: Component) -> tuple[str, str, str]:
     return component.axis, component.name, f"{component.axis}={component.name}"
 
@@ -48,28 +83,12 @@ def _print(console: Console, component: Component) -> None:
     """One component: what it is, where it comes from, what it uses, then each option with its meaning below it."""
     console.print(Text.assemble((f"{component.axis}={component.name}", "bold"), f"   from {component.package}"))
     _indented(console, 2, " ".join((component.cls.__doc__ or "").split()))
-    facts = {
-        "axes": ", ".join(f"{axis}={default}" for axis, default in component.axes.items()),
-        "parts": ", ".join(f"{name} ({axis}={choice})" for name, (axis, choice) in component.parts.items()),
-        "needs": ", ".join(component.needs),
-        "scope": str(getattr(component.cls, "scope", "")),
-    }
-    for label, text in facts.items():
-        if text:
-            _indented(console, 2, Text.assemble((f"{label}: ", "cyan"), text))
-    hints, docs, defaults = (
-        get_type_hints(component.cls, include_extras=True),
-        option_docs(component.cls),
-        component.defaults(),
-    )
-    for name in options_model(component.cls).model_fields:
-        _indented(console, 4, Text.assemble((name, "green"), f": {type_name(hints[name])} = {_default(defaults[name])}"))
-        _indented(console, 8, docs.get(name, ""))
+    for label, text in facts(component).items():
+        _indented(console, 2, Text.assemble((f"{label}: ", "cyan"), text))
+    for option in options(component.cls):
+        _indented(console, 4, Text.assemble((option.name, "green"), f": {option.type} = {option.default}"))
+        _indented(console, 8, option.meaning)
     console.print()
-
-
-def _default(value: object) -> str:
-    return value if isinstance(value, str) and value else shown(value)
 
 
 def _indented(console: Console, columns: int, text: str | Text) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ class Registry:
         if missing:
             available = ", ".join(self.names(missing))
             raise ConfigError(f"{axis}={component.name} needs {missing}; choose one of: {available}")
-        _check_calls(component, built)
+        self._check_calls(component, built)
         for name, (group, _) in component.parts.items():
             if "." not in name:
                 part = self._part_node(component, name, nested.get(name, {}))
@@ -176,6 +176,25 @@ class Registry:
         chosen = {a: options.pop(a, default) for a, default in component.axes.items()}
         axes = {a: self.build(a, value) if isinstance(value, (str, Mapping)) else value for a, value in chosen.items()}
         return self.build(axis, {"name": name, **options}, **axes)
+
+    def able(self, axis: str, capabilities: Iterable[str]) -> list[str]:
+        """Names of the components of an axis that implement all of these, sorted."""
+        return [
+            name
+            for name in self.names(axis)
+            if all(callable(getattr(self.find(axis, name).cls, c, None)) for c in capabilities)
+        ]
+
+    def _check_calls(self, component: Component, axes: Mapping[str, Any]) -> None:
+        for axis, capabilities in getattr(component.cls, "calls", {}).items():
+            chosen = axes.get(axis)
+            missing = next((c for c in capabilities if not callable(getattr(chosen, c, None))), None)
+            if missing:
+                name, able = getattr(chosen, "name", chosen), self.able(axis, capabilities)
+                raise ConfigError(
+                    f"{component.axis}={component.name} calls {axis}.{missing}, which {axis}={name} does not implement; "
+                    f"choose one of: {', '.join(able) or 'none'}"
+                )
 
     def _part_node(self, component: Component, name: str, given: Node) -> dict[str, Any]:
         """The node of a nested part: what is given, else what its owner declares, with the part's own axes."""
@@ -235,13 +254,3 @@ def _as_node(value: object, where: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where} must be a component's name or its keys, got {shown(value)}")
     return dict(value)
-
-
-def _check_calls(component: Component, axes: Mapping[str, Any]) -> None:
-    for axis, capabilities in getattr(component.cls, "calls", {}).items():
-        for capability in capabilities:
-            if not callable(getattr(axes.get(axis), capability, None)):
-                chosen = getattr(axes.get(axis), "name", axes.get(axis))
-                raise ConfigError(
-                    f"{component.axis}={component.name} calls {axis}.{capability}, which {axis}={chosen} does not implement"
-                )

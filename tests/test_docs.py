@@ -177,13 +177,10 @@ def write_experiment(folder: Path) -> None:
 @functools.cache
 def keys() -> set[str]:
     """Every key and section that some composition has."""
-    lines = (
-        "",
-        "method=graphgpo",
-        "method=grpo aux=pair shaping=rubric_progress",
-        "weighting=uniform fold=same",
-        "model=hf model.path=x",
-    )
+    lines = ["", "method=grpo aux=pair shaping=rubric_progress", "method=covgpo method@base=gigpo match=similar_state"]
+    lines += [f"method={name}" for name in registry().names("method")]
+    lines += [f"match={name}" for name in ("hidden_state", "shuffled_rubric")]
+    lines += ["model=hf model.path=x", "weighting=uniform fold=same"]
     return {key for line in lines for key in sections(compose_job(line.split()).config)}
 
 
@@ -239,7 +236,7 @@ def test_every_diagnostic_of_the_pair_loss_is_documented() -> None:
 def test_the_axes_of_the_methods_are_those_of_the_table() -> None:
     rows = table_after("configuration.md", "| method | match | fold | weighting |")
     documented = {bare(name): {axis: bare(cell) for axis, cell in zip(AXES, cells, strict=True)} for name, *cells in rows}
-    components = {name: registry().find("method", name) for name in ("grpo", "graphgpo", "mcgpo")}
+    components = {name: registry().find("method", name) for name in registry().names("method")}
     components["aux=pair"] = registry().find("aux", "pair")
     assert documented == {name: {axis: c.axes.get(axis, "") for axis in AXES} for name, c in components.items()}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from creditlab.credit.normalise import Mode, normalise
-from creditlab.credit.segments import Floats, Ints, count, distinct
+from creditlab.credit.segments import Floats, Ints, count, several
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -21,22 +21,29 @@ class Comparison:
     size: Ints
 
 
+Within = Callable[[Ints, int], Floats]
+"""A value of every decision [N] among those with its key, from dense keys [N] and their number."""
+
+
 def compare(rows: Rows, levels: Sequence[Level], x: Floats, *, mode: Mode = "mean_std", ddof: int = 1) -> Comparison:
-    """N(x | matching decisions) for x [N]: singletons and constant groups get 0, repeat visits count.
+    """N(x | matching decisions) for x [N]: singletons and constant groups get 0, repeat visits count."""
+    return compare_by(rows, levels, lambda key, number: normalise(x, key, number, where=rows.trainable, mode=mode, ddof=ddof))
+
+
+def compare_by(rows: Rows, levels: Sequence[Level], within: Within) -> Comparison:
+    """The value of each decision among those that match it.
 
     A decision takes the most specific level at which two or more trajectories meet, else the last one; its peers are
     all decisions under its key at that level.
     """
     advantage, size = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
-    waiting = rows.trainable.copy()
+    waiting, trained = rows.trainable.copy(), rows.trainable
     for level in levels:
         ids = level.ids[rows.state]
-        number = int(level.ids.max(initial=-1)) + 1
-        trained = rows.trainable
-        meet = distinct(ids[trained], rows.trajectory[trained], number) > 1
+        number = int(ids.max(initial=-1)) + 1
+        meet = several(ids[trained], rows.trajectory[trained], number)
         here = waiting & (meet[ids] if level is not levels[-1] else True)
-        value = normalise(x, ids, number, where=trained, mode=mode, ddof=ddof)
-        advantage[here] = value[here]
+        advantage[here] = within(ids, number)[here]
         size[here] = count(ids, number, trained)[ids[here]]
         waiting &= ~here
     return Comparison(advantage, size)

@@ -13,6 +13,8 @@ PRESETS: Mapping[str, Mapping[Convention, str]] = {
     "moments": {"default": "trajectory", "paper": "trajectory", "reference": "row"},
     "penalty": {"default": "row_local", "paper": "trajectory_sum", "reference": "row_local"},
     "exponent": {"default": "code", "paper": "paper", "reference": "code"},
+    "counting": {"default": "past", "paper": "past", "reference": "matched"},
+    "goal": {"default": "positive", "paper": "positive", "reference": "exact"},
 }
 
 T = TypeVar("T")

@@ -16,11 +16,11 @@ def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str,
     trained = rows.trainable
     if not trained.any():
         return {}
-    informative = informative_groups(rows)
+    informative, compared = informative_groups(rows), sizes[trained]
     return {
-        "singleton_rate": float(np.mean(sizes[trained] <= 1)),
-        "group_size": float(np.mean(sizes[trained])),
-        "zero_fraction": float(np.mean(advantages[trained] == 0)),
+        "singleton_rate": np.count_nonzero(compared <= 1) / len(compared),
+        "group_size": float(np.mean(compared)),
+        "zero_fraction": np.count_nonzero((advantages == 0) & trained) / len(compared),
         "informative_groups": float(np.mean(informative)),
         "zero_variance_groups": int(np.sum(~informative)),
     }

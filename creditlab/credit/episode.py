@@ -10,7 +10,10 @@ from pydantic import Field
 
 from creditlab.credit.conventions import Convention, preset
 from creditlab.credit.normalise import Mode, Singleton, moments, standardise
+from creditlab.credit.peers import peer_mean
+from creditlab.credit.returns import discounted_return
 from creditlab.credit.segments import Bools, Floats, Ints, first_index
+from creditlab.credit.types import Peers
 from creditlab.rollouts import Rows
 from creditlab.rollouts.rows import check_finite
 
@@ -48,6 +51,25 @@ class EpisodeOptions:
             singleton=preset("singleton", self.convention, self.singleton),
         )
 
+    def baseline_term(self, rows: Rows, peers: Peers) -> Floats:
+        """Score of each decision [N] less the mean sample of its peers, under these options (RLOO)."""
+        return peer_advantage(
+            rows,
+            peers,
+            samples=preset("moments", self.convention, self.moments),
+            penalty=preset("penalty", self.convention, self.penalty),
+            coefficient=self.coefficient,
+            singleton=preset("singleton", self.convention, self.singleton),
+        )
+
+    def step_return(self, rows: Rows, gamma: float) -> Floats:
+        """Return-to-go of each decision [N], less ρ where the decision itself is invalid (GiGPO).
+
+        Raises ValueError as `episode_term` does.
+        """
+        check_siblings(rows)
+        return discounted_return(rows, gamma) - invalid_penalty(rows, coefficient=self.coefficient)
+
 
 def episode_advantage(
     rows: Rows,
@@ -65,9 +87,47 @@ def episode_advantage(
     check_finite(rows, rows.reward)
     check_siblings(rows)
     score = rows.episode_return[rows.trajectory] - invalid_penalty(rows, penalty, coefficient)
-    sample, group = _samples(rows, score, samples, penalty)
+    sample, group, _ = _samples(rows, score, samples, penalty)
     of = moments(sample, group, rows.groups)
     return np.where(rows.trainable, standardise(score, rows.group, of, mode=mode, singleton=singleton), 0.0)
+
+
+def peer_advantage(
+    rows: Rows,
+    peers: Peers,
+    *,
+    samples: Samples = "trajectory",
+    penalty: Penalty = "row_local",
+    coefficient: float = 0.1,
+    singleton: Singleton = "zero",
+) -> Floats:
+    """Episode score less the mean sample of the admitted peers per decision [N] (RLOO, arXiv 2402.14740).
+
+    A decision without peers gets 0, or its score where `singleton` is raw. Raises ValueError as `episode_advantage` does.
+    """
+    check_finite(rows, rows.reward)
+    check_siblings(rows)
+    score = rows.episode_return[rows.trajectory] - invalid_penalty(rows, penalty, coefficient)
+    sample, group, index = _samples(rows, score, samples, penalty)
+    mean, number = peer_mean(sample, group, rows.trajectory[index], peers)
+    place = np.zeros(len(rows), np.int64)  # of each decision's own sample
+    if samples == "row":
+        place[index] = np.arange(len(index))
+    else:
+        of_trajectory = np.zeros(len(rows.length), np.int64)
+        of_trajectory[rows.trajectory[index]] = np.arange(len(index))
+        place = of_trajectory[rows.trajectory]
+    if not len(sample):
+        return np.zeros(len(rows))
+    value = score - mean[place]
+    if samples == "first_row" and peers.without != "nothing":
+        # The published code takes the row's own score out of the sum, not the first row's that went into it.
+        value += (score - sample[place]) / np.maximum(number[place], 1)
+    alone = number[place] == 0
+    value = np.where(alone, score if singleton == "raw" else 0.0, value)
+    if singleton == "zero":
+        value = np.where(moments(sample, group, rows.groups).constant[rows.group], 0.0, value)
+    return np.where(rows.trainable, value, 0.0)
 
 
 def invalid_penalty(rows: Rows, penalty: Penalty = "row_local", coefficient: float = 0.1) -> Floats:
@@ -89,13 +149,13 @@ def check_siblings(rows: Rows) -> None:
         )
 
 
-def _samples(rows: Rows, score: Floats, samples: Samples, penalty: Penalty) -> tuple[Floats, Ints]:
-    """The values and groups that the moments run over."""
+def _samples(rows: Rows, score: Floats, samples: Samples, penalty: Penalty) -> tuple[Floats, Ints, Ints]:
+    """The values and groups that the moments run over, and the decision that each stands for [K]."""
     trained: Bools = rows.trainable
     if samples == "row":
-        return score[trained], rows.group[trained]
+        return score[trained], rows.group[trained], np.flatnonzero(trained)
     first = np.flatnonzero(trained)[first_index(rows.trajectory[trained])]
     if samples == "trajectory" and penalty == "row_local":
         # A penalty that belongs to single rows has no place in a sample that stands for the whole trajectory.
-        return rows.episode_return[rows.trajectory[first]], rows.group[first]
-    return score[first], rows.group[first]
+        return rows.episode_return[rows.trajectory[first]], rows.group[first], first
+    return score[first], rows.group[first], first

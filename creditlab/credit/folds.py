@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from creditlab.credit.segments import Bools, count
-from creditlab.credit.types import Split
+from creditlab.credit.segments import Bools, Ints, count
+from creditlab.credit.types import Peers, Split, Without
 from creditlab.rollouts import Rows
 
 Incomplete = Literal["refuse", "skip"]
@@ -34,6 +34,11 @@ class Opposite:
         lower, upper = _halves(rows, self.name, self.incomplete)
         return (Split(lower, upper), Split(upper, lower))
 
+    def peers(self, rows: Rows) -> Peers:
+        """Each half is compared with the other; raises ValueError as `splits` does."""
+        lower, upper = _halves(rows, self.name, self.incomplete)
+        return Peers(_classes(lower, upper), _classes(upper, lower))
+
 
 @dataclass(frozen=True)
 class Same:
@@ -53,6 +58,11 @@ class Same:
         """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""
         return tuple(Split(half, half) for half in _halves(rows, self.name, self.incomplete))
 
+    def peers(self, rows: Rows) -> Peers:
+        """Each half is compared with itself; raises ValueError as `splits` does."""
+        half = _classes(*_halves(rows, self.name, self.incomplete))
+        return Peers(half, half)
+
 
 @dataclass(frozen=True)
 class All:
@@ -65,6 +75,44 @@ class All:
         """One split."""
         everyone = np.ones(len(rows.length), np.bool_)
         return (Split(everyone, everyone),)
+
+    def peers(self, rows: Rows) -> Peers:
+        """Everyone is compared with everyone, itself included."""
+        return _everyone(rows, "nothing")
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """A sample is compared with all others of its group; its own is left out (RLOO)."""
+
+    axis: ClassVar[str] = "fold"
+    name: ClassVar[str] = "leave_one_out"
+
+    def peers(self, rows: Rows) -> Peers:
+        """Everyone but the sample itself."""
+        return _everyone(rows, "itself")
+
+
+@dataclass(frozen=True)
+class OtherTrajectories:
+    """A decision is compared with those of its siblings; its own trajectory is left out (CCPO)."""
+
+    axis: ClassVar[str] = "fold"
+    name: ClassVar[str] = "other_trajectories"
+
+    def peers(self, rows: Rows) -> Peers:
+        """Everyone outside the own trajectory."""
+        return _everyone(rows, "trajectory")
+
+
+def _everyone(rows: Rows, without: Without) -> Peers:
+    one = np.zeros(len(rows.length), np.int64)
+    return Peers(one, one, without)
+
+
+def _classes(first: Bools, second: Bools) -> Ints:
+    """Class 0 where the first mark holds [M], 1 where the second does, else −1."""
+    return np.where(first, 0, np.where(second, 1, -1)).astype(np.int64)
 
 
 def _halves(rows: Rows, name: str, incomplete: Incomplete) -> tuple[Bools, Bools]:

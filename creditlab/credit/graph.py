@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from creditlab.credit.returns import powers
 from creditlab.credit.segments import Bools, Floats, Ints
 from creditlab.rollouts import GOAL, Rows
 
@@ -66,7 +67,7 @@ def edge_return(graph: TransitionGraph, omega: float, exponent: Exponent = "code
         power = power + 1
     elif exponent == "delta":
         power = power - graph.source_distance + 1
-    return np.asarray(GOAL_RETURN * np.power(float(omega), power), dtype=np.float64)
+    return GOAL_RETURN * powers(omega, power)
 
 
 def _distances(source: Ints, target: Ints, size: int) -> Ints:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import Field
 
-from creditlab.credit.segments import Ints, joint
+from creditlab.credit.segments import Ints, count, joint
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -75,6 +76,71 @@ class RubricOnly:
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
         return (Level("rubric", joint(rows.state_group, rows.rubric)),)
+
+
+@dataclass(frozen=True)
+class ShuffledRubric:
+    """Equal state summary and a rubric (C, F) permuted over the decisions of the group (MCGPO's shuffled-rubric control).
+
+    The permutation runs over the decisions that MCGPO may pair, whose action was understood and trained on; the others keep
+    their own rubric. It is derived from the names of the group and its trajectories, so an unrelated group changes nothing.
+    """
+
+    axis: ClassVar[str] = "match"
+    name: ClassVar[str] = "shuffled_rubric"
+    needs: ClassVar[tuple[str, ...]] = ("rubric",)
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the permutations, beside the group's name."""
+
+    def levels(self, rows: Rows) -> tuple[Level, ...]:
+        """Two levels, exact and coarse, under the same permutation."""
+        rubric = self._shuffled(rows)
+        return (_level(rows, "exact", rubric), _level(rows, "coarse", rubric, resolution=COARSE_RESOLUTION))
+
+    def _shuffled(self, rows: Rows) -> Ints:
+        rubric = rows.rubric.copy()
+        eligible = np.flatnonzero(rows.parsed & rows.trainable)
+        ends = np.cumsum(count(rows.group[eligible], rows.groups))  # rows are sorted by group
+        for name, states in zip(rows.group_names, np.split(rows.state[eligible], ends[:-1]), strict=False):
+            rng = np.random.default_rng([self.seed, *name.encode()])
+            rubric[states] = rubric[rng.permutation(states)]
+        return rubric
+
+
+@dataclass(frozen=True)
+class ExactState:
+    """Equal exact fields of the state, without the rubric."""
+
+    axis: ClassVar[str] = "match"
+    name: ClassVar[str] = "exact_state"
+
+    def levels(self, rows: Rows) -> tuple[Level, ...]:
+        """One level."""
+        return (_level(rows, "exact"),)
+
+
+@dataclass(frozen=True)
+class CoarseState:
+    """Equal coarse fields of the state, without the rubric."""
+
+    axis: ClassVar[str] = "match"
+    name: ClassVar[str] = "coarse_state"
+
+    def levels(self, rows: Rows) -> tuple[Level, ...]:
+        """One level."""
+        return (_level(rows, "coarse", resolution=COARSE_RESOLUTION),)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Every state of the task group, whatever it is."""
+
+    axis: ClassVar[str] = "match"
+    name: ClassVar[str] = "task"
+
+    def levels(self, rows: Rows) -> tuple[Level, ...]:
+        """One level."""
+        return (Level("task", joint(rows.state_group)),)
 
 
 def _level(rows: Rows, view: str, *keys: Ints, resolution: float = 1.0) -> Level:

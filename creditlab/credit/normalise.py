@@ -70,3 +70,9 @@ def normalise(
     """N(x | groups) for x [N] over the rows marked by `where` [N]; the others neither count nor get a value but 0."""
     of = moments(x[where], groups[where], size, ddof=ddof)
     return np.where(where, standardise(x, groups, of, mode=mode, eps=eps, singleton=singleton), 0.0)
+
+
+def unit(x: Floats) -> Floats:
+    """Vectors [n, D] divided by their length; a vector of zeros stays one."""
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return np.asarray(x / np.where(length > 0, length, 1.0))

@@ -27,6 +27,8 @@ class Level:
     """Dense, and never shared between task groups."""
     resolution: float = 1.0
     """Resolution weight q of MCGPO."""
+    reached: NDArray[np.bool_] | None = None
+    """Which states have a key at this level at all [S], where some have too short a past for one; None is all of them."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,32 @@ class Split:
 
     candidate: NDArray[np.bool_]
     evidence: NDArray[np.bool_]
+
+
+Without = Literal["nothing", "itself", "trajectory"]
+"""What a decision's baseline leaves out: nothing, its own sample, or its whole own trajectory."""
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Whose outcomes enter the baseline of whom: every trajectory [M] has a class and sees the members of one class."""
+
+    member: NDArray[np.int64]
+    """Class of each trajectory as evidence, from 0; −1 for none."""
+    sees: NDArray[np.int64]
+    """Class whose members are evidence for the decisions of each trajectory; −1 for none."""
+    without: Without = "nothing"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A feature that the loop computes for every decision and stores in `Rows.features` under its name."""
+
+    name: str
+    model: Literal["actor", "reference"]
+    """Whose hidden state: the policy that sampled the response, or the frozen start of the run."""
+    layer: int = -1
+    """Index of the layer whose output is taken, at the last token of the prompt; −1 is the final one, after its norm."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +160,33 @@ class Fold(Protocol):
     """Whose outcomes may be evidence for whose decisions."""
 
     def splits(self, rows: Rows) -> tuple[Split, ...]: ...
+
+
+class PeerFold(Protocol):
+    """Who enters the baseline of a decision."""
+
+    def peers(self, rows: Rows) -> Peers: ...
+
+
+class LevelWeighting(Protocol):
+    """How much each level of a ladder counts."""
+
+    def level(self, depth: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Weights of levels [L] of the given depths, 1 for the least specific level."""
+
+
+class PeerWeighting(Protocol):
+    """How much each peer counts in a baseline."""
+
+    def peer(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights [B, n, n] of every member of a bucket for every other, from unit features [B, n, D] of B buckets."""
+
+
+class FuseWeighting(Protocol):
+    """How much each of several estimates of one value counts."""
+
+    def fuse(self, variance: NDArray[np.float64], support: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Weights [L, S] of estimates with sample variance and number of samples [L, S]; 0 without a sample."""
 
 
 class PairWeighting(Protocol):

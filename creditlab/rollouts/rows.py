@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from creditlab.rollouts.records import Group, RolloutBatch, State, Step, StopReason, Trajectory
+from creditlab.rollouts.records import Channel, Group, RolloutBatch, State, Step, StopReason, Trajectory
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -60,6 +62,8 @@ class Rows:
     """Mean over channels of value/full, in [0, 1]; 0 without a rubric."""
     goal_progress: tuple[Ints, Ints]
     """Numerator and denominator of the channel `goal_progress`; 0/1 where absent."""
+    goal_share: Floats
+    """The same channel over its full value, in [0, 1]: the environment's own graded score of the state; 0 where absent."""
     # names and texts
     group_names: tuple[str, ...]
     task_ids: tuple[str, ...]
@@ -77,20 +81,21 @@ class Rows:
         """Number of task groups, P."""
         return len(self.group_names)
 
-    @property
+    @cached_property
     def state_group(self) -> Ints:
         """Task group of every state [S]."""
-        return self.trajectory_group[self.state_trajectory]
+        return _read_only(self.trajectory_group[self.state_trajectory])
 
-    @property
+    @cached_property
     def last(self) -> Bools:
         """Marks the last decision of each trajectory [N]."""
-        return np.equal(self.turn, self.length[self.trajectory] - 1)
+        return _read_only(np.equal(self.turn, self.length[self.trajectory] - 1))
 
-    @property
+    @cached_property
     def episode_return(self) -> Floats:
         """Return of every trajectory [M], shaping included."""
-        return np.bincount(self.trajectory, weights=self.reward, minlength=len(self.length)).astype(np.float64)
+        total: Floats = np.bincount(self.trajectory, weights=self.reward, minlength=len(self.length)).astype(np.float64)
+        return _read_only(total)
 
     def view(self, name: str) -> Ints:
         """Ids of a named view over states [S]; raises ValueError naming the view and those recorded."""
@@ -120,11 +125,12 @@ class Rows:
         ordered = tuple(groups)
         _check_unique((g.id for g in ordered), "group")
         _check_unique((t.id for g in ordered for t in g.trajectories), "trajectory")
-        columns = _Columns()
+        owner, trajectories = [], []
         for index, group in enumerate(ordered):
             for trajectory in sorted(group.trajectories, key=lambda t: (t.slot, t.id)):
-                columns.add(index, group, trajectory)
-        return columns.finish(ordered)
+                owner.append(index)
+                trajectories.append(trajectory)
+        return _collect(ordered, owner, trajectories)
 
 
 def describe(group: str, trajectory: str, turn: int) -> str:
@@ -141,116 +147,111 @@ def check_finite(rows: Rows, values: Floats, what: str = "reward") -> None:
         raise ValueError(f"{what} is {values[bad[0]]} at {rows.describe(int(bad[0]))}; it must be finite")
 
 
-class _Interner:
-    """Dense ids for hashable keys, in order of first appearance."""
+_Key = TypeVar("_Key", bound=Hashable)
+_Column = TypeVar("_Column", bound=NDArray[np.generic])
 
-    def __init__(self) -> None:
-        self.ids: dict[object, int] = {}
-
-    def __call__(self, key: object) -> int:
-        return self.ids.setdefault(key, len(self.ids))
-
-    def texts(self) -> tuple[str, ...]:
-        return tuple(str(key) for key in self.ids)
+_NO_GOAL = Channel(Fraction(0), Fraction(1))
 
 
-class _Columns:
-    """Collects the columns of `Rows` while walking the records once."""
-
-    def __init__(self) -> None:
-        self.decisions: list[tuple[int, int, int, int, float, bool, bool, bool, int, int]] = []
-        self.trajectories: list[tuple[int, int, int, float, bool, float, bool]] = []
-        self.names: list[str] = []
-        self.states: list[tuple[int, int, float, int, int]] = []
-        self.view_ids: dict[str, list[int]] = {}
-        self.interners: dict[str, _Interner] = {}
-        self.rubrics, self.actions = _Interner(), _Interner()
-        self.features: dict[str, list[NDArray[np.float32]]] = {}
-
-    def add(self, index: int, group: Group, trajectory: Trajectory) -> None:
-        number, failed = len(self.trajectories), trajectory.stop is StopReason.ERROR
-        steps = () if failed else tuple(sorted(trajectory.steps, key=lambda s: s.turn))
-        self.names.append(trajectory.id)
-        self.trajectories.append(
-            (index, trajectory.slot, len(steps), sum(s.reward for s in steps), trajectory.success, trajectory.score, failed)
-        )
-        if failed:
-            return
-        _check_trajectory(group, trajectory, steps)
-        first = len(self.states)
-        for state in trajectory.states:
-            self._add_state(number, state, group, trajectory)
-        for step in steps:
-            self.decisions.append(
-                (index, number, step.turn, trajectory.slot, step.reward, step.valid, step.parsed,
-                 len(step.response_ids) > 0, self.actions(step.action_key), first + step.turn)
-            )  # fmt: skip
-            for name, value in step.features.items():
-                self.features.setdefault(name, []).append(value)
-
-    def _add_state(self, number: int, state: State, group: Group, trajectory: Trajectory) -> None:
-        if not self.states:
-            self.view_ids = {name: [] for name in state.views}
-            self.interners = {name: _Interner() for name in state.views}
-        if state.views.keys() != self.view_ids.keys():
-            raise ValueError(
-                f"states carry different views: {sorted(state.views)} at group {group.id!r}, trajectory {trajectory.id!r}, "
-                f"{sorted(self.view_ids)} before"
-            )
-        for name, text in state.views.items():
-            self.view_ids[name].append(self.interners[name](text))
-        channels = state.rubric
-        key = (tuple((name, c.value) for name, c in sorted(channels.items())), state.frontier)
-        shares = [float(c.value / c.full) for c in channels.values() if c.full]
-        goal = channels["goal_progress"].value if "goal_progress" in channels else Fraction(0)
-        progress = sum(shares) / len(shares) if shares else 0.0
-        self.states.append((number, self.rubrics(key), progress, goal.numerator, goal.denominator))
-
-    def finish(self, groups: tuple[Group, ...]) -> Rows:
-        decision = list(zip(*self.decisions, strict=True)) or [()] * 10
-        trajectory = list(zip(*self.trajectories, strict=True)) or [()] * 7
-        state = list(zip(*self.states, strict=True)) or [()] * 5
-        for name, values in self.features.items():
-            if len(values) != len(self.decisions):
-                raise ValueError(f"feature {name!r} is recorded for {len(values)} of {len(self.decisions)} decisions")
-        rows = Rows(
-            group=_ints(decision[0]),
-            trajectory=_ints(decision[1]),
-            turn=_ints(decision[2]),
-            slot=_ints(decision[3]),
-            reward=np.array(decision[4], dtype=np.float64),
-            valid=np.array(decision[5], dtype=np.bool_),
-            parsed=np.array(decision[6], dtype=np.bool_),
-            trainable=np.array(decision[7], dtype=np.bool_),
-            action=_ints(decision[8]),
-            state=_ints(decision[9]),
-            trajectory_group=_ints(trajectory[0]),
-            trajectory_slot=_ints(trajectory[1]),
-            length=_ints(trajectory[2]),
-            outcome=np.array(trajectory[3], dtype=np.float64),
-            success=np.array(trajectory[4], dtype=np.bool_),
-            score=np.array(trajectory[5], dtype=np.float64),
-            error=np.array(trajectory[6], dtype=np.bool_),
-            state_trajectory=_ints(state[0]),
-            views={name: _ints(ids) for name, ids in self.view_ids.items()},
-            rubric=_ints(state[1]),
-            progress=np.array(state[2], dtype=np.float64),
-            goal_progress=(_ints(state[3]), _ints(state[4])),
-            group_names=tuple(g.id for g in groups),
-            task_ids=tuple(g.task_id for g in groups),
-            trajectory_names=tuple(self.names),
-            texts={name: i.texts() for name, i in {**self.interners, "action": self.actions}.items()},
-            features={name: _stack(name, values) for name, values in self.features.items()},
-        )
-        check_finite(rows, rows.reward)
-        for column in (*vars(rows).values(), *rows.views.values(), *rows.goal_progress, *rows.features.values()):
-            if isinstance(column, np.ndarray):
-                column.setflags(write=False)  # one method's credit must not change what the next one sees
-        return rows
+def _collect(groups: tuple[Group, ...], owner: Sequence[int], trajectories: Sequence[Trajectory]) -> Rows:
+    """The columns of trajectories and of their groups' positions: one pass over the records per column."""
+    error = np.array([t.stop is StopReason.ERROR for t in trajectories], dtype=np.bool_)
+    runs = [
+        () if failed else _in_order(groups[index], t) for index, t, failed in zip(owner, trajectories, error, strict=True)
+    ]
+    steps = [step for run in runs for step in run]
+    states = [state for t, failed in zip(trajectories, error, strict=True) if not failed for state in t.states]
+    length, group, slot = _ints([len(run) for run in runs]), _ints(owner), _ints([t.slot for t in trajectories])
+    trajectory = np.repeat(np.arange(len(length)), length)
+    turn = np.arange(len(trajectory)) - (np.cumsum(length) - length)[trajectory]
+    state_number = np.where(error, 0, length + 1)
+    state_trajectory = np.repeat(np.arange(len(length)), state_number)
+    reward = np.array([s.reward for s in steps], dtype=np.float64)
+    _check_views(groups, owner, trajectories, states, state_trajectory)
+    views = {name: _interned([s.views[name] for s in states]) for name in (states[0].views if states else ())}
+    action, actions = _interned([s.action_key for s in steps])
+    rubric, progress, numerator, denominator, share = _rubrics(states)
+    rows = Rows(
+        group=group[trajectory],
+        trajectory=trajectory,
+        turn=turn,
+        slot=slot[trajectory],
+        reward=reward,
+        valid=np.array([s.valid for s in steps], dtype=np.bool_),
+        parsed=np.array([s.parsed for s in steps], dtype=np.bool_),
+        trainable=np.array([len(s.response_ids) > 0 for s in steps], dtype=np.bool_),
+        action=action,
+        state=(np.cumsum(state_number) - state_number)[trajectory] + turn,
+        trajectory_group=group,
+        trajectory_slot=slot,
+        length=length,
+        outcome=np.bincount(trajectory, weights=reward, minlength=len(length)).astype(np.float64),
+        success=np.array([t.success for t in trajectories], dtype=np.bool_),
+        score=np.array([t.score for t in trajectories], dtype=np.float64),
+        error=error,
+        state_trajectory=state_trajectory,
+        views={name: ids for name, (ids, _) in views.items()},
+        rubric=rubric,
+        progress=progress,
+        goal_progress=(numerator, denominator),
+        goal_share=share,
+        group_names=tuple(g.id for g in groups),
+        task_ids=tuple(g.task_id for g in groups),
+        trajectory_names=tuple(t.id for t in trajectories),
+        texts={**{name: texts for name, (_, texts) in views.items()}, "action": actions},
+        features={name: _feature(name, steps) for name in dict.fromkeys(name for s in steps for name in s.features)},
+    )
+    check_finite(rows, rows.reward)
+    for column in (*vars(rows).values(), *rows.views.values(), *rows.goal_progress, *rows.features.values()):
+        if isinstance(column, np.ndarray):
+            _read_only(column)
+    return rows
 
 
-def _stack(name: str, values: list[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """One array [N, ...] of a feature; raises ValueError naming the feature whose shape varies."""
+def _read_only(column: _Column) -> _Column:
+    """The same array, locked: one method's credit must not change what the next one sees."""
+    column.setflags(write=False)
+    return column
+
+
+def _interned(keys: Sequence[_Key]) -> tuple[Ints, tuple[_Key, ...]]:
+    """A dense id per key, in order of first appearance, and the key behind each id."""
+    ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys)), tuple(ids)
+
+
+def _rubrics(states: Sequence[State]) -> tuple[Ints, Floats, Ints, Ints, Floats]:
+    """Id of (C, F), mean progress, goal progress as a fraction and its share of the full value, per state [S]."""
+    # Few rubrics occur and exact fractions are slow: each is worked out once, found again by the integers it is made of.
+    kinds: dict[object, int] = {}
+    firsts: list[State] = []
+    kind = []
+    for state in states:
+        ratios = [(c.value.as_integer_ratio(), c.full.as_integer_ratio()) for c in state.rubric.values()]
+        number = kinds.setdefault((*state.rubric, *ratios, state.frontier), len(firsts))
+        if number == len(firsts):
+            firsts.append(state)
+        kind.append(number)
+    place = _ints(kind)
+    ids, _ = _interned([(tuple((name, c.value) for name, c in sorted(s.rubric.items())), s.frontier) for s in firsts])
+    goals = [s.rubric.get("goal_progress", _NO_GOAL) for s in firsts]
+    progress = np.array([_mean_share(s.rubric.values()) for s in firsts], dtype=np.float64)
+    share = np.array([_mean_share([goal]) for goal in goals], dtype=np.float64)
+    numerator, denominator = _ints([g.value.numerator for g in goals]), _ints([g.value.denominator for g in goals])
+    return ids[place], progress[place], numerator[place], denominator[place], share[place]
+
+
+def _mean_share(channels: Iterable[Channel]) -> float:
+    """Mean of value/full over the channels that can be satisfied, 0 without any."""
+    shares = [float(c.value / c.full) for c in channels if c.full]
+    return sum(shares) / len(shares) if shares else 0.0
+
+
+def _feature(name: str, steps: Sequence[Step]) -> NDArray[np.float32]:
+    """One array [N, ...] of a feature; raises ValueError naming the feature that is missing somewhere or varies in shape."""
+    values = [step.features[name] for step in steps if name in step.features]
+    if len(values) != len(steps):
+        raise ValueError(f"feature {name!r} is recorded for {len(values)} of {len(steps)} decisions")
     shapes = sorted({value.shape for value in values})
     if len(shapes) > 1:
         raise ValueError(f"feature {name!r} has shapes {shapes[0]} and {shapes[1]}; every decision needs the same one")
@@ -269,8 +270,11 @@ def _check_unique(names: Iterable[str], what: str) -> None:
         seen.add(name)
 
 
-def _check_trajectory(group: Group, trajectory: Trajectory, steps: tuple[Step, ...]) -> None:
-    """Turns 0 … T-1 each once and T+1 states, or ValueError naming the turn."""
+def _in_order(group: Group, trajectory: Trajectory) -> Sequence[Step]:
+    """The decisions by turn; raises ValueError naming the turn unless turns 0 … T-1 occur once each, with T+1 states."""
+    steps: Sequence[Step] = trajectory.steps
+    if any(step.turn != expected for expected, step in enumerate(steps)):
+        steps = sorted(steps, key=lambda s: s.turn)
     for expected, step in enumerate(steps):
         if step.turn != expected:
             raise ValueError(
@@ -281,3 +285,17 @@ def _check_trajectory(group: Group, trajectory: Trajectory, steps: tuple[Step, .
             f"group {group.id!r}, trajectory {trajectory.id!r}: {len(trajectory.steps)} decisions need "
             f"{len(trajectory.steps) + 1} states, got {len(trajectory.states)}"
         )
+    return steps
+
+
+def _check_views(
+    groups: Sequence[Group], owner: Sequence[int], trajectories: Sequence[Trajectory], states: Sequence[State], of: Ints
+) -> None:
+    """Raises ValueError naming the first trajectory, by index of each state [S], whose states carry other views."""
+    names = states[0].views.keys() if states else ()
+    for state, number in zip(states, of, strict=True):
+        if state.views.keys() != names:
+            raise ValueError(
+                f"states carry different views: {sorted(state.views)} at group {groups[owner[number]].id!r}, trajectory "
+                f"{trajectories[number].id!r}, {sorted(names)} before"
+            )

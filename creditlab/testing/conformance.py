@@ -8,12 +8,13 @@ def test_conformance(check):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from creditlab.credit.types import Auxiliary, Credit, Method
+from creditlab.credit.types import Auxiliary, Credit, Feature, Method
 from creditlab.rollouts import Group, Rows, State, StopReason, Trajectory
 from creditlab.testing.builders import move, random_groups, siblings, state, walk
 
@@ -23,6 +24,7 @@ Check = Callable[[MakeMethod], None]
 Decision = tuple[str, int]
 """Trajectory name and turn: what stays the same when rows are renumbered."""
 
+REWARDS = (10.0, 9.9, 0.7, 0.35, 0.1, 0.0)
 SAMPLES = 8
 """Random batches per check."""
 START = state("A", rubric={"goal_progress": (0, 2)})
@@ -58,10 +60,14 @@ class Named:
         )
 
 
-def check_method(make: MakeMethod, *, scope: str = "group") -> None:
-    """Runs every check; `scope="update"` leaves out those that only hold for methods of scope `group`."""
+def check_method(make: MakeMethod, *, scope: str = "group", normalises: str = "state") -> None:
+    """Runs every check that applies.
+
+    `scope="update"` leaves out those that only hold for methods of scope `group`; `normalises="task"` those that only hold
+    where decisions in different states are never compared.
+    """
     for name, check in METHOD_CHECKS.items():
-        if scope == "group" or name not in GROUP_SCOPE:
+        if (scope == "group" or name not in GROUP_SCOPE) and (normalises == "state" or name not in STATE_LOCAL):
             check(make)
 
 
@@ -73,6 +79,30 @@ def credit_of(make: MakeMethod, groups: Sequence[Group]) -> Named:
     decision = [(rows.trajectory_names[m], int(t)) for m, t in zip(rows.trajectory, rows.turn, strict=True)]
     pairs = {(loss.name, decision[a], decision[b]) for loss in credit.auxiliary for a, b in loss.pairs.tolist()}
     return Named(dict(zip(decision, credit.advantages.tolist(), strict=True)), frozenset(pairs))
+
+
+def featured(make: MakeMethod, groups: Sequence[Group]) -> tuple[Group, ...]:
+    """The groups with every feature that the method asks for: a fixed direction per observation, in 8 dimensions."""
+    names = sorted(feature.name for feature in required(make()))
+    if not names:
+        return tuple(groups)
+
+    def hidden(state: State) -> NDArray[np.float32]:
+        seed = list(state.views["observation"].encode())
+        return np.random.default_rng(seed).normal(size=8).astype(np.float32)
+
+    def walked(trajectory: Trajectory) -> Trajectory:
+        steps = (replace(s, features=dict.fromkeys(names, hidden(trajectory.states[s.turn]))) for s in trajectory.steps)
+        return replace(trajectory, steps=tuple(steps))
+
+    return tuple(replace(g, trajectories=tuple(map(walked, g.trajectories))) for g in groups)
+
+
+def required(component: object) -> set[Feature]:
+    """The features that a component or one of its parts asks the loop for."""
+    own = {feature for feature in getattr(component, "requires", ()) if isinstance(feature, Feature)}
+    parts = [getattr(component, f.name) for f in fields(component)] if is_dataclass(component) else []
+    return own.union(*(required(part) for part in parts if is_dataclass(part)))
 
 
 def check_shape(rows: Rows, credit: Credit) -> None:
@@ -92,15 +122,15 @@ def check_shape(rows: Rows, credit: Credit) -> None:
 
 def shapes(make: MakeMethod) -> None:
     """Lengths and finiteness on random batches, and on an update whose every trajectory failed to run."""
-    for groups in _batches():
+    for groups in _batches(make):
         credit_of(make, groups)
     broken = walk(move("A", "go"), error="the engine timed out")
-    credit_of(make, [siblings("g", broken, broken)])
+    credit_of(make, featured(make, [siblings("g", broken, broken)]))
 
 
 def determinism(make: MakeMethod) -> None:
     """The same rows give the same credit, bit for bit, and are not written to."""
-    for groups in _batches():
+    for groups in _batches(make):
         rows = Rows.from_groups(groups)
         before = {f.name: np.copy(getattr(rows, f.name)) for f in fields(rows) if _is_array(rows, f.name)}
         method = make()
@@ -113,7 +143,7 @@ def determinism(make: MakeMethod) -> None:
 
 def order(make: MakeMethod) -> None:
     """The order in which steps, trajectories and groups were recorded means nothing."""
-    for seed, groups in enumerate(_batches()):
+    for seed, groups in enumerate(_batches(make)):
         rng = np.random.default_rng(seed)
         shuffled = [replace(g, trajectories=tuple(_shuffled(rng, t) for t in _permuted(rng, g.trajectories))) for g in groups]
         _same(credit_of(make, groups), credit_of(make, _permuted(rng, shuffled)), "recording order changes the credit")
@@ -121,14 +151,14 @@ def order(make: MakeMethod) -> None:
 
 def names(make: MakeMethod) -> None:
     """Only equality of texts counts: renaming every state and action changes nothing."""
-    for groups in _batches():
+    for groups in _batches(make):
         renamed = [replace(g, trajectories=tuple(_renamed(t) for t in g.trajectories)) for g in groups]
         _same(credit_of(make, groups), credit_of(make, renamed), "the texts of states or actions matter, not only equality")
 
 
 def unrelated_groups(make: MakeMethod) -> None:
     """Adding task groups, with the same state names, changes nothing in the others (scope `group`)."""
-    for groups in _batches():
+    for groups in _batches(make):
         alone, together = credit_of(make, groups[:2]), credit_of(make, groups).of(groups[:2])
         _same(alone, together, "an unrelated group changes the credit")
 
@@ -138,38 +168,55 @@ def singletons(make: MakeMethod) -> None:
     broken = walk(move("A", "go"), error="the engine timed out")
     lone = siblings("lone", walk(move(START, "go"), move(MIDDLE, "finish"), success=True), broken)
     other = siblings("other", walk(move("A", "go"), success=True), walk(move("A", "stay"), end="A"))
-    given = credit_of(make, [lone, other]).of([lone])
+    given = credit_of(make, featured(make, [lone, other])).of([lone])
     assert not any(given.advantages.values()), f"a lone trajectory got {given.advantages}"
     assert not given.pairs, "a lone trajectory was paired"
 
 
 def constant_groups(make: MakeMethod) -> None:
-    """Identical siblings get exactly 0, whatever their reward: a mean of equal numbers may be off by one ulp."""
-    for reward in (10.0, 9.9, 0.7, 0.35, 0.1, 0.0):
+    """Identical decisions get exactly 0, whatever their reward: a mean of equal numbers may be off by one ulp."""
+    for reward in REWARDS:
         for number in (2, 6, 8):
-            same = walk(move(START, "go"), move(MIDDLE, "finish", reward=reward), success=reward > 0)
-            given = credit_of(make, [siblings("g", *[same] * number)])
-            assert not any(given.advantages.values()), f"{number} equal siblings with reward {reward}: {given.advantages}"
+            same = walk(move(START, "finish", reward=reward), success=reward > 0)
+            given = credit_of(make, featured(make, [siblings("g", *[same] * number)]))
+            assert not any(given.advantages.values()), f"{number} equal decisions with reward {reward}: {given.advantages}"
             assert not given.pairs, "identical decisions were ordered"
+
+
+def equal_siblings(make: MakeMethod) -> None:
+    """Identical siblings get identical credit, turn by turn."""
+    for reward in REWARDS:
+        given = credit_of(make, featured(make, [_equal_siblings(6, reward)])).advantages
+        for turn in (0, 1):
+            values = {given[f"g/{slot}", turn] for slot in range(6)}
+            assert len(values) == 1, f"equal siblings with reward {reward} got {values} at turn {turn}"
+
+
+def constant_states(make: MakeMethod) -> None:
+    """Identical siblings get exactly 0 where decisions are only compared within one state."""
+    for reward in REWARDS:
+        for number in (2, 6, 8):
+            given = credit_of(make, featured(make, [_equal_siblings(number, reward)]))
+            assert not any(given.advantages.values()), f"{number} equal siblings with reward {reward}: {given.advantages}"
 
 
 def error_trajectories(make: MakeMethod) -> None:
     """What a failed trajectory recorded means nothing; it gets no credit."""
-    for groups in _batches(errors=0.5):
+    for groups in _batches(make, errors=0.5):
         blank = [replace(g, trajectories=tuple(_blank(t) for t in g.trajectories)) for g in groups]
         _same(credit_of(make, groups), credit_of(make, blank), "an error trajectory changes the credit of others")
 
 
 def untrained_decisions(make: MakeMethod) -> None:
     """A decision without response tokens takes part in no statistic: its action and format change nothing."""
-    for groups in _batches():
+    for groups in _batches(make):
         other = [replace(g, trajectories=tuple(_flip_untrained(t) for t in g.trajectories)) for g in groups]
         _same(credit_of(make, groups), credit_of(make, other), "a decision without trained tokens changes the credit")
 
 
 def not_finite(make: MakeMethod) -> None:
     """A reward or score that is not finite is refused by a message that names the decision."""
-    rows = Rows.from_groups(random_groups(np.random.default_rng(0), errors=0.0))
+    rows = Rows.from_groups(featured(make, random_groups(np.random.default_rng(0), errors=0.0)))
     row = len(rows) // 2
     for value in (np.nan, np.inf):
         reward, score = rows.reward.copy(), rows.score.copy()
@@ -187,15 +234,26 @@ METHOD_CHECKS: Mapping[str, Check] = {
     "unrelated_groups": unrelated_groups,
     "singletons": singletons,
     "constant_groups": constant_groups,
+    "equal_siblings": equal_siblings,
+    "constant_states": constant_states,
     "error_trajectories": error_trajectories,
     "untrained_decisions": untrained_decisions,
     "not_finite": not_finite,
 }
 GROUP_SCOPE = ("unrelated_groups",)
+"""Checks that only hold for methods of scope `group`."""
+STATE_LOCAL = ("constant_states",)
+"""Checks that do not hold for a method that normalises over all decisions of a task, whatever their states."""
 
 
-def _batches(errors: float = 0.1) -> list[tuple[Group, ...]]:
-    return [random_groups(np.random.default_rng(seed), errors=errors) for seed in range(SAMPLES)]
+def _batches(make: MakeMethod, errors: float = 0.1) -> list[tuple[Group, ...]]:
+    made = (random_groups(np.random.default_rng(seed), errors=errors) for seed in range(SAMPLES))
+    return [featured(make, groups) for groups in made]
+
+
+def _equal_siblings(number: int, reward: float) -> Group:
+    same = walk(move(START, "go"), move(MIDDLE, "finish", reward=reward), success=reward > 0)
+    return siblings("g", *[same] * number)
 
 
 def _same(a: Named, b: Named, message: str) -> None:

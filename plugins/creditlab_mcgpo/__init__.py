@@ -26,7 +26,7 @@ class MCGPO:
         "task.match": ("match", "graph_state"),
         "pair": ("aux", "pair"),
     }
-    calls: ClassVar[dict[str, tuple[str, ...]]] = {"weighting": ("pair",)}
+    calls: ClassVar[dict[str, tuple[str, ...]]] = {"fold": ("splits",), "weighting": ("pair",)}
     needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "group"
 

@@ -22,7 +22,7 @@ class Pair:
     axis: ClassVar[str] = "aux"
     name: ClassVar[str] = "pair"
     axes: ClassVar[dict[str, str]] = {"match": "state_rubric", "fold": "opposite", "weighting": "evidence"}
-    calls: ClassVar[dict[str, tuple[str, ...]]] = {"weighting": ("pair",)}
+    calls: ClassVar[dict[str, tuple[str, ...]]] = {"fold": ("splits",), "weighting": ("pair",)}
     needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "group"
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from creditlab.hookspecs import GROUPS
+from creditlab.registry import registry
 
 
 def creditlab(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,7 +24,7 @@ def test_help_shows_the_groups_with_their_choices_and_the_keys(tmp_path: Path) -
     assert (shown.returncode, shown.stderr) == (0, "")
     for group in GROUPS:
         assert f"\n{group}: " in shown.stdout
-    assert "\nmethod: graphgpo, grpo, mcgpo\n" in shown.stdout
+    assert f"\nmethod: {', '.join(registry().names('method'))}\n" in shown.stdout
     assert "\n  group_size: 8\n" in shown.stdout
     assert "python -m creditlab.plugins" in shown.stdout
 

@@ -98,9 +98,12 @@ def test_without_a_file_a_method_keeps_its_defaults_in_every_environment() -> No
 
 
 def test_every_component_composes() -> None:
-    """Each under the first method that accepts it, so that no node refers to anything that is not there."""
+    """Each under a method that accepts it, so that no node refers to anything that is not there."""
+    users = {"match": "gigpo", "fold": "ccpo", "weighting": "mcgpo"}
+    needed = {"depth": "hgpo", "context_kernel": "ccpo", "inverse_variance": "progpo"}
     for axis, name in registry().components:
-        line = {"aux": ["method=grpo", f"aux=[{name}]"], "method": [f"method={name}"]}.get(axis, [f"{axis}={name}"])
+        method = name if axis == "method" else needed.get(name, users.get(axis, "grpo"))
+        line = [f"method={method}", *({"aux": [f"aux=[{name}]"], "method": []}.get(axis, [f"{axis}={name}"]))]
         line += ["model.path=some/folder"] if (axis, name) == ("model", "hf") else []
         assert compose_job(line).choices.get(axis, name) == name
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from creditlab.options import option_docs, options_model
@@ -43,7 +44,7 @@ def test_axes_parts_needs_and_scope_are_listed() -> None:
 @pytest.mark.parametrize("width", [80, 140])
 def test_every_option_of_every_component_fits_the_width(width: int) -> None:
     text = listing(width=width)
-    assert max(len(line) for line in text.splitlines()) <= width
+    assert max(cell_len(line) for line in text.splitlines()) <= width
     words = " ".join(text.split())
     for (axis, name), component in registry().components.items():
         assert f"{axis}={name} from {component.package}" in words
@@ -56,7 +57,7 @@ def test_every_option_of_every_component_fits_the_width(width: int) -> None:
 def test_words_choose_an_axis_a_name_or_both() -> None:
     assert listing("grpo") == listing("method=grpo") == listing("method", "grpo")
     heads = [line.split()[0] for line in listing("fold").splitlines() if line[:1].strip()]
-    assert heads == ["fold=all", "fold=opposite", "fold=same"]
+    assert heads == ["fold=all", "fold=leave_one_out", "fold=opposite", "fold=other_trajectories", "fold=same"]
 
 
 def test_a_word_that_fits_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,5 +166,5 @@ def test_broken_plugins_are_named_and_the_rest_works(installed: Mapping[str, str
     assert refused.returncode == 2
     assert not refused.stdout
     assert refused.stderr.splitlines()[-1].startswith(
-        "creditlab: unknown fold 'required'; available: all, everyone, opposite, same. Failed to load: mine:duplicate (Value"
+        "creditlab: unknown fold 'required'; available: all, everyone, leave_one_out, opposite, other_trajectories, same."
     )

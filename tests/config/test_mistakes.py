@@ -12,8 +12,11 @@ from creditlab import cli
 from creditlab.cli import compose_job, run_hydra
 from creditlab.registry import ConfigError
 
-MATCHES = "graph_state, observation, rubric_only, state_only, state_rubric"
-METHODS = "graphgpo, grpo, mcgpo"
+MATCHES = (
+    "coarse_state, exact_state, graph_state, hidden_state, history, observation, rubric_only, shuffled_rubric, "
+    "similar_state, state_only, state_rubric, task, turn"
+)
+METHODS = "bipace, ccpo, covgpo, g2po, gigpo, graphgpo, grpo, hgpo, mcgpo, progpo, rloo"
 PAPER = ", ".join(f"paper/alfworld_{model}" for model in ("qwen2.5_1.5b", "qwen2.5_7b", "qwen3_4b", "qwen3_8b"))
 
 UNKNOWN_COMPONENTS = {
@@ -43,7 +46,9 @@ UNKNOWN_KEYS = {
     "~rollout.gruop": "unknown key 'rollout.gruop', did you mean 'rollout.groups'?",
     "'rollout={grop_size: 4}'": "unknown key 'rollout.grop_size', did you mean 'rollout.group_size'?",
     "match@method.tsk.match=observation": "unknown key 'match@method.tsk.match', did you mean 'match@method.task.match'?",
-    "method=grpo match@aux.pair.match=state_only": "unknown key 'match@aux.pair.match'; valid keys: none; aux=[pair] adds it",
+    "method=grpo match@aux.pair.match=state_only": (
+        "unknown key 'match@aux.pair.match'; valid keys: method@base; aux=[pair] adds it"
+    ),
 }
 WRONG_VALUES = {
     "rollout.group_size=two": "rollout.group_size: must be a valid integer, got 'two'",

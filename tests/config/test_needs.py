@@ -39,7 +39,7 @@ def test_a_rubric_is_needed_by_the_parts_that_read_it() -> None:
 
 
 def test_an_unknown_feature_is_refused() -> None:
-    with pytest.raises(ConfigError, match="method=curious requires the feature 'dreams'; known features: reference"):
+    with pytest.raises(ConfigError, match="method=curious requires 'dreams'; known are reference and Feature"):
         check_job(replace(compose_job(["method=grpo"]), method=Curious()))
 
 

@@ -285,7 +285,7 @@ def test_a_nested_part_keeps_its_own_match_when_only_its_options_are_given() -> 
         ({"task": {"omega": 0}}, "method.task.omega: must be greater than 0, got 0"),
         ({"task": "nope"}, "unknown method 'nope'; available: "),
         ({"match": "nope"}, "unknown match 'nope'; available: "),
-        ({"match": None}, "method=mcgpo needs match; choose one of: graph_state, "),
+        ({"match": None}, "method=mcgpo needs match; choose one of: coarse_state, exact_state, graph_state, "),
         ({"pair": {"weight": 2}}, "unknown key 'method.pair.weight'; the weight is method.pair_weight"),
         ({"task": {"name": "grpo", "match": "observation"}}, "method=grpo does not use match; axes it uses: none; remove "),
     ],

@@ -63,3 +63,5 @@ def _from_benchmarks(name: str) -> ModuleType:
 
 plain_credit = _from_benchmarks("plain_credit")
 """The formulas row by row in plain Python."""
+plain_context = _from_benchmarks("plain_context")
+"""Those of the methods that look at contexts."""

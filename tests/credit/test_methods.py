@@ -15,6 +15,8 @@ from hypothesis import given, settings
 
 from creditlab.credit.folds import All, Opposite, Same
 from creditlab.credit.match import GraphState, Observation, RubricOnly, StateOnly, StateRubric
+from creditlab.credit.normalise import normalise
+from creditlab.credit.values import shared_groups
 from creditlab.credit.weighting import Evidence, Uniform
 from creditlab.hookspecs import Method, Rows
 from creditlab.registry import registry
@@ -87,6 +89,8 @@ class TestTheChecksCanFail:
                 "unrelated_groups": lambda: credit.advantages + rows.groups * rows.trainable,
                 "singletons": lambda: GRPO(singleton="raw")(rows).advantages,
                 "constant_groups": lambda: credit.advantages + (rows.reward > 0) * rows.trainable,
+                "equal_siblings": lambda: credit.advantages + rows.slot * rows.trainable,
+                "constant_states": lambda: credit.advantages + rows.turn * rows.trainable,
                 "error_trajectories": lambda: credit.advantages + sum(rows.score[rows.error]) * rows.trainable,
                 "untrained_decisions": lambda: credit.advantages + rows.valid.sum() * rows.trainable,
             }
@@ -104,6 +108,16 @@ class TestTheChecksCanFail:
         with pytest.raises(AssertionError, match="unrelated group"):
             check_method(lambda: _per_update)
         check_method(lambda: _per_update, scope="update")
+        with pytest.raises(AssertionError, match="equal siblings"):
+            check_method(lambda: _per_turn)
+        check_method(lambda: _per_turn, normalises="task")
+
+
+def _per_turn(rows: Rows) -> object:
+    """A method that compares the decisions of two or more trajectories over all turns: GRPO plus the centred turn."""
+    credit = GRPO()(rows)
+    turns = normalise(rows.turn.astype(float), rows.group, rows.groups, where=rows.trainable)
+    return replace(credit, advantages=credit.advantages + np.where(shared_groups(rows)[rows.group], turns, 0.0))
 
 
 def _per_update(rows: Rows) -> object:
@@ -116,7 +130,7 @@ def _per_update(rows: Rows) -> object:
 @given(batches())
 def test_advantages_against_the_plain_transcription(groups: tuple[Group, ...]) -> None:
     rows = Rows.from_groups(groups)
-    plain = plain_credit.plain_rows(rows)
+    plain = plain_credit.plain_rows(groups)
     np.testing.assert_allclose(GRPO()(rows).advantages, plain_credit.grpo(plain), rtol=1e-9, atol=1e-9)
     given_ = GraphGPO(match=GraphState())(rows).advantages
     np.testing.assert_allclose(given_, plain_credit.graphgpo(plain), rtol=1e-9, atol=1e-9)

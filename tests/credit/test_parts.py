@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from creditlab.credit.match import GraphState, Observation, RubricOnly, StateOnly, StateRubric
 from creditlab.credit.returns import discounted_return
-from creditlab.credit.segments import count, distinct, joint
+from creditlab.credit.segments import count, first_index, joint, several
 from creditlab.credit.shaping import RubricProgress
 from creditlab.credit.weighting import Evidence, Uniform
 from creditlab.rollouts import Rows
@@ -95,9 +95,9 @@ def test_rubric_progress_shaping() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), max_size=30), st.sampled_from([1, 2**40]))
+@given(st.lists(st.tuples(*[st.integers(0, 5)] * 3), max_size=30), st.sampled_from([1, 7, 2**40]))
 def test_joint_ids_are_equal_exactly_where_all_columns_are(entries: list[tuple[int, ...]], factor: int) -> None:
-    """Also where the product of the columns' ranges exceeds 64 bits."""
+    """Also where ids are scattered, and where the product of the columns' ranges exceeds 64 bits."""
     columns = [np.array([e[i] * factor for e in entries], np.int64) for i in range(3)]
     ids = joint(*columns).tolist()
     assert len(ids) == len(entries)
@@ -105,11 +105,17 @@ def test_joint_ids_are_equal_exactly_where_all_columns_are(entries: list[tuple[i
     assert set(ids) == set(range(len(set(entries))))
 
 
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_first_index_of_close_and_of_scattered_ids(factor: int) -> None:
+    ids = factor * np.array([2, 0, 2, 3, 0])
+    assert first_index(ids).tolist() == [1, 0, 3]
+
+
 def test_counts() -> None:
     ids, members = np.array([0, 0, 2, 2, 2]), np.array([7, 7, 7, 8, 9])
     assert count(ids, 4).tolist() == [2, 0, 3, 0]
     assert count(ids, 4, np.array([True, False, True, True, False])).tolist() == [1, 0, 2, 0]
-    assert distinct(ids, members, 4).tolist() == [1, 0, 3, 0]
+    assert several(ids, members, 4).tolist() == [False, False, True, False]
 
 
 def test_an_update_without_decisions_has_empty_levels() -> None:

@@ -318,7 +318,7 @@ def test_against_the_plain_transcription(groups: tuple[Group, ...]) -> None:
     rows = Rows.from_groups(groups)
     chosen = preferences(rows)
     given_ = list(zip(chosen.winner.tolist(), chosen.loser.tolist(), chosen.weight.tolist(), strict=True))
-    expected = plain_credit.mcgpo(plain_credit.plain_rows(rows))
+    expected = plain_credit.mcgpo(plain_credit.plain_rows(groups))
     assert [row[:2] for row in given_] == [row[:2] for row in expected]
     assert [c for *_, c in given_] == pytest.approx([c for *_, c in expected], rel=1e-12)
 

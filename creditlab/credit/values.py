@@ -1,0 +1,80 @@
+"""What a visit is worth besides its own return: group means, potentials and coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from creditlab.credit.match import Observation
+from creditlab.credit.peers import peer_mean
+from creditlab.credit.returns import powers
+from creditlab.credit.segments import Bools, Floats, Ints, count, first_index, joint, several
+from creditlab.credit.types import FuseWeighting, Level, Peers
+from creditlab.rollouts import Rows
+from creditlab.rollouts.rows import check_finite
+
+
+def terminal_discounted(rows: Rows, gamma: float = 0.95) -> Floats:
+    """γ^{T−t}·R of every decision [N], the return of its trajectory as seen from one step before it (G²PO, CCPO).
+
+    Raises ValueError naming the decision whose reward is not finite.
+    """
+    check_finite(rows, rows.reward)
+    remaining = rows.length[rows.trajectory] - rows.turn
+    return powers(gamma, remaining) * rows.episode_return[rows.trajectory]
+
+
+def node_value(rows: Rows, nodes: Ints, gamma: float = 0.95) -> Floats:
+    """Mean of γ^{T−t}·R over all visits of each node, for node ids of states [S] to values [nodes] (G²PO)."""
+    size = int(nodes.max(initial=-1)) + 1
+    visited = nodes[rows.state]
+    total = np.bincount(visited, weights=terminal_discounted(rows, gamma), minlength=size)
+    return np.asarray(total / np.maximum(count(visited, size), 1), dtype=np.float64)
+
+
+def novel(rows: Rows) -> Bools:
+    """Whether each decision [N] led its trajectory to an observation that it had not met before (CovGPO)."""
+    observation = Observation().levels(rows)[0].ids
+    first = np.zeros(len(observation), np.bool_)
+    first[first_index(joint(rows.state_trajectory, observation))] = True
+    return first[rows.state + 1]
+
+
+def coverage(rows: Rows) -> Floats:
+    """Share P of its decisions by which each trajectory [M] met a new observation; 0 without a decision (CovGPO)."""
+    found = count(rows.trajectory, len(rows.length), novel(rows))
+    return np.asarray(found / np.maximum(rows.length, 1), dtype=np.float64)
+
+
+def fused_potential(
+    rows: Rows, levels: Sequence[Level], x: Floats, peers: Peers, weighting: FuseWeighting
+) -> tuple[Floats, Bools]:
+    """Potential Φ of every state [S] and whether any peer supports it: means of x [N] at each level, fused (ProGPO).
+
+    A level's estimate is the mean of x over the admitted decisions under the state's key, with their variance. The last
+    state of a trajectory belongs to no decision and has no potential.
+    """
+    states, trained = len(rows.state_trajectory), rows.trainable
+    mean, variance, support = (np.zeros((len(levels), len(rows))) for _ in range(3))
+    for index, level in enumerate(levels):
+        key = joint(level.ids[rows.state])
+        number = np.zeros(len(rows), np.int64)
+        mean[index, trained], number[trained] = peer_mean(x[trained], key[trained], rows.trajectory[trained], peers)
+        square, _ = peer_mean(x[trained] ** 2, key[trained], rows.trajectory[trained], peers)
+        spread = np.maximum(square - mean[index, trained] ** 2, 0.0)
+        # sample variance; one sample has none of its own
+        variance[index, trained] = spread * number[trained] / np.maximum(number[trained] - 1, 1)
+        support[index] = number
+    weight = weighting.fuse(variance, support.astype(np.int64))
+    total = weight.sum(axis=0)
+    potential, supported = np.zeros(states), np.zeros(states, np.bool_)
+    potential[rows.state] = np.where(total > 0, (weight * mean).sum(axis=0) / np.where(total > 0, total, 1.0), 0.0)
+    supported[rows.state] = total > 0
+    return potential, supported
+
+
+def shared_groups(rows: Rows) -> Bools:
+    """Whether a task group [P] holds trained decisions of two or more trajectories."""
+    trained = rows.trainable
+    return several(rows.group[trained], rows.trajectory[trained], rows.groups)
