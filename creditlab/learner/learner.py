@@ -229,7 +229,7 @@ class Learner:
         return loss, problem, parts.deviation.cpu().numpy()
 
     def _reference_logp(self, micro: MicroBatch) -> torch.Tensor | None:
-        if self.reference is None:
+        if self.reference is None or not self.settings.kl:  # kept for the features of a method alone
             return None
         with torch.no_grad():
             return score(self.reference, micro)[0]

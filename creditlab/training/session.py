@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from creditlab.config import Job
+from creditlab.config import Job, required_features
 from creditlab.credit.types import Credit
 from creditlab.environments.protocol import Panel
 from creditlab.learner.distributed import (
@@ -46,6 +46,7 @@ from creditlab.training.checkpoint import Checkpoint, store_of
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
 from creditlab.training.failure import ElsewhereError, TrainingFailedError, agreed
+from creditlab.training.features import record_features
 from creditlab.training.folder import check_present, ignore_signals, interruption, locked, prepare_folder, terminable
 from creditlab.training.manifest import check_same, check_start, made_with, manifest, read_manifest, write_json
 from creditlab.training.progress import Progress
@@ -150,6 +151,7 @@ class Session:
                 load_optimizer(self.learner, self.checkpoint.path)
         self.tokenizer = tokenizer
         self.policy = make_policy(job, self.learner.whole, tokenizer)
+        self.models = {"actor": self.learner.whole, "reference": reference}
 
     def run(self, stop: Sequence[int]) -> int:
         """Evaluates the start of a fresh run and trains up to `training.updates`; returns the exit code.
@@ -273,6 +275,7 @@ class Session:
                     timing,
                     lambda done, total_: self.tracker.progress("rollouts", done, total_),
                 )
+                groups = record_features(groups, required_features(self.job), self.models, rollout.batch_size)
         self._spend(m.TIME_ENVIRONMENT, timing.environment)
         self._report_errors(groups)
         return RolloutBatch(groups, update, self.settings.seed, rollout.temperature), timing

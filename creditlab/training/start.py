@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from creditlab.config import Job, credit_parts
+from creditlab.config import Job, credit_parts, required_features
 from creditlab.learner.distributed import rank
 from creditlab.policy.policy import Policy
 from creditlab.policy.prompts import stop_strings
@@ -29,7 +29,9 @@ Report = Callable[[str, int, int, str], None]
 
 def needs_reference(job: Job) -> bool:
     """Whether the frozen start of the run has to stay beside the policy: for a KL term, or because a component asks."""
-    return bool(job.learner.kl) or any("reference" in getattr(part, "requires", ()) for part in credit_parts(job))
+    if job.learner.kl or any(feature.model == "reference" for feature in required_features(job)):
+        return True
+    return any("reference" in getattr(part, "requires", ()) for part in credit_parts(job))
 
 
 def warm_start(job: Job, report: Report, warn: Callable[[str], None] = _log.warning) -> tuple[Path, dict[str, Any]]:
