@@ -1,0 +1,64 @@
+"""Every method, and every control of MCGPO, trains on the default environment and computes features only where it must."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from past_runs import without_figures
+
+from creditlab.cli import compose_job
+from creditlab.config import Job, required_features
+from creditlab.registry import registry
+from creditlab.rollouts import Rows
+from creditlab.rollouts.store import RolloutStore, load
+from creditlab.tracking.jsonl import read
+from creditlab.training.session import train
+
+UPDATES = 3
+SMALL = (
+    "experiment=quick", f"training.updates={UPDATES}", "rollout.groups=2", "rollout.group_size=4", "env.horizon=5",
+    "evaluation.every=0", "evaluation.episodes=2", "warm_start.steps=20", "warm_start.games=10", "checkpoint.every=0",
+    "tracking.wandb=disabled", "tracking.console=quiet",
+)  # fmt: skip
+METHODS = [f"method={name}" for name in registry().names("method")]
+CONTROLS = [
+    "method=mcgpo match=shuffled_rubric", "method=mcgpo method.pair.labels=candidate_progress",
+    "method=mcgpo method.pair_weight=0", "method=graphgpo shaping=rubric_progress",
+    "method=graphgpo shaping=score_progress", "method=mcgpo fold=same", "method=mcgpo weighting=uniform",
+    "method=mcgpo fold=same weighting=uniform", "method=mcgpo match=state_only", "method=mcgpo match=rubric_only",
+]  # fmt: skip
+OTHERS = ["method=covgpo method@base=mcgpo", "method=gigpo match=hidden_state aux=pair", "method=ccpo method.hidden=false"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs and the one warm start that they share."""
+    return tmp_path_factory.mktemp("every")
+
+
+def job(folder: Path, line: str) -> Job:
+    places = (f"run_root={folder / 'runs'}", f"warm_start.cache={folder / 'warm'}")
+    return compose_job([*SMALL, *places, *shlex.split(line)])
+
+
+@pytest.mark.parametrize("line", METHODS + CONTROLS + OTHERS)
+def test_three_updates(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_figures(monkeypatch)
+    run = job(folder, line)
+    assert train(run) == 0
+    told = [record for record in read(run.folder / "metrics.jsonl") if "actor/pg_loss" in record]
+    assert len(told) == UPDATES
+    store = RolloutStore(run.folder / "rollouts", None)
+    rows = Rows.from_batch(load(store.path(UPDATES)))
+    assert set(rows.features) == {feature.name for feature in required_features(run)}
+    for name, values in rows.features.items():
+        assert values.shape == (len(rows), 32), "the width of the quick model"
+        assert len(np.unique(values, axis=0)) > 1, f"{name} says the same of every prompt"
+
+
+def test_only_these_methods_ask_for_features() -> None:
+    asking = {name for name in registry().names("method") if required_features(compose_job([f"method={name}"]))}
+    assert asking == {"bipace", "ccpo"}
