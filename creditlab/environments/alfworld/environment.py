@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, overload
+from typing import Annotated, Any, ClassVar, Literal, overload
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
 from creditlab.environments.alfworld.dice import Dice
@@ -81,7 +82,7 @@ class ALFWorld:
     """Seconds that a worker may take to start, to begin a game or to play a command; a slower one is stopped and replaced."""
     recycle: int = 200
     """Episodes after which a worker is replaced by a fresh one."""
-    grammar: GrammarName = "0.4"
+    grammar: Annotated[GrammarName, BeforeValidator(str)] = "0.4"  # a command line reads 0.3 as a number
     """The version of ALFWorld whose commands and texts are used: 0.4 (`move O to R`, `help`) or 0.3 and older
     (`put O in/on R`, arrival at `loc 12`, no `help`)."""
     hide_commands: tuple[str, ...] = ("help",)
