@@ -31,6 +31,7 @@ lint: $(READY)
 bench: $(FULL)
 	$(PY) benchmarks/credit.py
 	$(PY) benchmarks/rollout.py
+	$(PY) benchmarks/engine.py
 
 # The main job, checked: the held-out success must rise from a warm start that leaves room.
 learn: $(READY)

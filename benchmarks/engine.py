@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--games", type=int, default=2, help="games of each family")
     parser.add_argument("--repeats", type=int, default=7, help="of the fast engine; the shortest time counts")
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=100)
     try:
         real = RealEngine()
     except ImportError as error:
@@ -68,18 +68,18 @@ def main() -> None:
     )
     short = {family: alias for alias, family in reversed(ALIASES.items())}
     everything: list[Episode] = []
-    whole = Speed(0.0, 0.0)
+    real_speeds, fast_speeds = [], []
     for family in track(FAMILIES, "playing", console=console):
         tasks = [task for task in environment.train_tasks() if task.family == family][: options.games]
         episodes = [Episode(task, expert_commands(task)) for task in tasks]
-        slow = real_speed(real, episodes)
-        row(table, short[family], episodes, slow, fast_speed(start_fast, episodes, options.repeats))
+        real_speeds.append(real_speed(real, episodes))
+        fast_speeds.append(fast_speed(start_fast, episodes, options.repeats))
+        row(table, short[family], episodes, real_speeds[-1], fast_speeds[-1])
         everything += episodes
-        whole = Speed(whole.starts + slow.starts, whole.steps + slow.steps)
     table.add_section()
-    row(table, "all", everything, whole, fast_speed(start_fast, everything, options.repeats))
+    row(table, "all", everything, total(real_speeds), total(fast_speeds))
     with_views = fast_speed(lambda task: start_episode(environment, task), everything, options.repeats)
-    row(table, "with views", everything, whole, with_views)
+    row(table, "with views", everything, total(real_speeds), with_views)
     console.print(table)
 
 
@@ -152,6 +152,11 @@ def start_episode(environment: ALFWorld, task: Task) -> Callable[[str], None]:
         episode.step(command)
 
     return step
+
+
+def total(speeds: Sequence[Speed]) -> Speed:
+    """The sums."""
+    return Speed(sum(speed.starts for speed in speeds), sum(speed.steps for speed in speeds))
 
 
 def row(table: Table, name: str, episodes: Sequence[Episode], slow: Speed, fast: Speed) -> None:

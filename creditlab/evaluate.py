@@ -199,25 +199,34 @@ def _written(value: Any) -> str:
 
 
 def _evaluate(job: Job, request: Request) -> int:
-    """Plays, prints the table and writes the results; returns the exit code."""
+    """Plays on all ranks, and on the first one prints the table and writes the results; returns the exit code."""
     from creditlab.learner.distributed import rank  # brings torch along, which a mistake should not have to wait for
-    from creditlab.training.folder import terminable
-    from creditlab.training.standalone import evaluate_model
+    from creditlab.training.ranks import on_all_ranks
 
     errors = Console(stderr=True, highlight=False)
 
     def report(message: str) -> None:
-        errors.print(Text(f"creditlab: {clean(message)}", style="yellow"), soft_wrap=True)
+        if rank() == 0:
+            errors.print(Text(f"creditlab: {clean(message)}", style="yellow"), soft_wrap=True)
 
     if request.path:  # composed with the embedded defaults, but loaded as any model is
         job = replace(job, model=registry().create("model", "hf", path=request.path))
-    chosen = request.run.model(request.checkpoint, job.settings.warm_start.cache, report) if request.run else None
-    folder = chosen.folder if chosen else job.model.ready()
-    if folder is None:
-        raise ConfigError(f"model={job.model.name} has nothing to evaluate; give model.path=<model folder>")
-    if request.json not in (None, "-"):
-        _check_writable(Path(str(request.json)))
-    with terminable(), _bar(errors, quiet=rank() != 0) as progress:
+    return on_all_ranks(job, lambda: _play(job, request, errors, report))
+
+
+def _play(job: Job, request: Request, errors: Console, report: Callable[[str], None]) -> int:
+    from creditlab.learner.distributed import rank
+    from creditlab.training.failure import agreed
+    from creditlab.training.standalone import evaluate_model
+
+    with agreed():
+        chosen = request.run.model(request.checkpoint, job.settings.warm_start.cache, report) if request.run else None
+        folder = chosen.folder if chosen else job.model.ready()
+        if folder is None:
+            raise ConfigError(f"model={job.model.name} has nothing to evaluate; give model.path=<model folder>")
+        if request.json not in (None, "-"):
+            _check_writable(Path(str(request.json)))
+    with _bar(errors, quiet=rank() != 0) as progress:
         outcome = evaluate_model(job, folder, request.seeds, progress, report)
     if not outcome.together[m.VAL_EPISODES]:
         report("every episode failed")

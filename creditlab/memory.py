@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from creditlab.cli import compose_job, warn_failed_plugins
+from creditlab.plaintext import gibibytes
 from creditlab.stopping import EXIT_MISTAKE
-from creditlab.training.memory import Estimate, estimate, shown
+from creditlab.training.memory import Estimate, estimate
 
 OUTPUTS = ("table", "json")
 
@@ -53,14 +54,14 @@ def _table(found: Estimate) -> Table:
     table = Table("when", "part", "memory", title=title)
     table.columns[2].justify = "right"
     for name, size in found.lasting.items():
-        table.add_row("always", name, shown(size))
+        table.add_row("always", name, gibibytes(size))
     for moment, parts in found.moments.items():
         table.add_section()
         label = f"{moment} *" if moment == found.moment else moment
         for name, size in parts.items():
-            table.add_row(label, name, shown(size))
+            table.add_row(label, name, gibibytes(size))
     table.add_section()
-    table.add_row("peak", "always + *", shown(found.peak))
+    table.add_row("peak", "always + *", gibibytes(found.peak))
     return table
 
 

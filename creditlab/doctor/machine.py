@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from creditlab.doctor.items import Item, Status
+from creditlab.limits import core_limit, memory_limit, usable_cores
+from creditlab.plaintext import gibibytes
 
 THREADS = "OMP_NUM_THREADS"
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN_GROUP = Path("/proc/self/cgroup")
-_NO_LIMIT = 1 << 60
-"""Version 1 of cgroups writes a number of about this size for no limit."""
 _LITTLE_SPACE = 1 << 30
 _DRIVER = Path("/dev/nvidiactl")
 
@@ -35,44 +33,10 @@ def folder_item(name: str, folder: Path, option: str) -> Item:
         where = "" if existing == folder.absolute() else f" in {existing}"
         return Item("Folders", name, Status.BROKEN, f"{folder}: cannot be written{where}: {error}", f"set {option}=")
     free = shutil.disk_usage(existing).free
-    text, facts = f"{folder}: writable, {size(free)} free", {"path": str(folder.absolute()), "free_bytes": free}
+    text, facts = f"{folder}: writable, {gibibytes(free)} free", {"path": str(folder.absolute()), "free_bytes": free}
     if free < _LITTLE_SPACE:
         return Item("Folders", name, Status.WARNING, f"{text}, which is little", f"free space, or set {option}=", facts)
     return Item("Folders", name, Status.OK, text, "", facts)
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def core_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_GROUP) -> float | None:
-    """Cores' worth of time that the process's control groups allow it; None for no limit."""
-    limits = []
-    for folder in _folders(cgroups, own, "cpu"):
-        with suppress(OSError, ValueError, ZeroDivisionError):
-            quota, period = (folder / "cpu.max").read_text().split()
-            limits.append(int(quota) / int(period))  # "max" is no number
-        with suppress(OSError, ValueError, ZeroDivisionError):
-            quota, period = ((folder / f"cpu.cfs_{part}_us").read_text() for part in ("quota", "period"))
-            if int(quota) > 0:
-                limits.append(int(quota) / int(period))
-    return min(limits, default=None)
-
-
-def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_GROUP) -> int | None:
-    """Bytes that the process's control groups allow it; None for no limit."""
-    limits = []
-    for folder in _folders(cgroups, own, "memory"):
-        for file in ("memory.max", "memory.limit_in_bytes"):
-            with suppress(OSError, ValueError):
-                limits.append(int((folder / file).read_text()))
-    return min((limit for limit in limits if limit < _NO_LIMIT), default=None)
-
-
-def size(count: float) -> str:
-    """Bytes in GiB."""
-    return f"{count / (1 << 30):.1f} GiB"
 
 
 def _cores() -> Item:
@@ -100,9 +64,9 @@ def _memory() -> Item:
             known[key] = int(value.split()[0]) << 10
     total = known.get("MemTotal") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     available, limit = known.get("MemAvailable"), memory_limit()
-    text = size(total) + (f", {size(available)} available" if available is not None else "")
+    text = gibibytes(total) + (f", {gibibytes(available)} available" if available is not None else "")
     if limit is not None and limit < total:
-        text += f", at most {size(limit)} (control group)"
+        text += f", at most {gibibytes(limit)} (control group)"
     return Item("Machine", "memory", Status.OK, text, "", {"total": total, "available": available, "limit": limit})
 
 
@@ -111,7 +75,7 @@ def _gpu(gpu: Mapping[str, Any] | None) -> Item:
         return Item("Machine", "GPU", Status.ABSENT, "not known, for torch cannot be imported")
     devices = gpu["devices"]
     if devices:
-        text = ", ".join(f"{device['name']} ({size(device['bytes'])})" for device in devices)
+        text = ", ".join(f"{device['name']} ({gibibytes(device['bytes'])})" for device in devices)
         return Item("Machine", "GPU", Status.OK, text, "", {"devices": devices})
     build = f"is built for {gpu['build']}" if gpu["build"] else "is built for CPUs"
     if _DRIVER.exists():
@@ -119,20 +83,6 @@ def _gpu(gpu: Mapping[str, Any] | None) -> Item:
         return Item("Machine", "GPU", Status.WARNING, text, "install the torch that fits the driver (pytorch.org)")
     text = f"none (torch {build}): the defaults are made for CPUs; language models of a billion parameters need one"
     return Item("Machine", "GPU", Status.ABSENT, text, "", {"devices": []})
-
-
-def _folders(cgroups: Path, own: Path, controller: str) -> list[Path]:
-    """The folders of the process's control group and those above it, of both versions of cgroups."""
-    found = []
-    with suppress(OSError):
-        for line in own.read_text().splitlines():
-            _, controllers, place = line.split(":", 2)
-            if controllers and controller not in controllers.split(","):
-                continue
-            root = cgroups / controller if controllers else cgroups
-            inner = root / place.lstrip("/")
-            found += [path for path in (inner, *inner.parents) if path == root or root in path.parents]
-    return found
 
 
 def _write_error(folder: Path) -> str | None:

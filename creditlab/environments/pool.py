@@ -20,10 +20,10 @@ from contextlib import suppress
 from typing import Any
 
 from creditlab.environments.worker import send
+from creditlab.plaintext import clean
 
 _REAPING = 5.0
 """Seconds given to a killed process to disappear."""
-_LONGEST_REMARK = 300
 _SMALLEST_WAIT = 1e-3
 """A socket's time-out of 0 would mean something else; an answer that is already there is read past the deadline."""
 
@@ -47,11 +47,14 @@ class Worker:
             self._remarks.close()
             raise WorkerError(f"no worker can be started: {error.strerror}") from None
         self._buffer = bytearray()
-        self._ready = False
+        self.started = False
+        """Whether it has got ready for requests."""
         self._deadline = time.monotonic() + timeout
         self.pending = False
         """Whether an answer is outstanding."""
         self.failed = False
+        self.failure = ""
+        """How it failed, where it died or was too slow."""
         self.served = 0
         """Number of occupants so far."""
 
@@ -73,20 +76,20 @@ class Worker:
             send(self._socket, request)
         except OSError as error:
             raise self._failure(timed_out=isinstance(error, TimeoutError)) from None
-        if self._ready:
+        if self.started:
             self._deadline = time.monotonic() + self._timeout
 
     def receive(self) -> Any:
         """The answer to the request that was sent, waited for until its time is over; raises WorkerError."""
-        if not self._ready:
+        if not self.started:
             self._message()
-            self._ready = True
+            self.started = True
             self._deadline = time.monotonic() + self._timeout
         answer = self._message()
         self.pending = False
         if "error" in answer:
             self.failed = True  # nobody knows in what state the exception has left it
-            raise WorkerError(_one_line(str(answer["error"])))
+            raise WorkerError(clean(str(answer["error"])))
         return answer["result"]
 
     def stop(self) -> None:
@@ -115,7 +118,7 @@ class Worker:
     def _failure(self, *, timed_out: bool) -> WorkerError:
         """Stops the process; the error says how it ended and the last thing it said."""
         if timed_out:
-            task = "answer" if self._ready else "start"
+            task = "answer" if self.started else "start"
             text = f"worker {self.pid} did not {task} within {self._timeout:g} s and was stopped"
         else:
             with suppress(subprocess.TimeoutExpired):
@@ -123,24 +126,27 @@ class Worker:
             text = f"worker {self.pid} died ({_ending(self._process.poll())})"
         remark = self._last_remark()
         self.stop()
-        return WorkerError(f"{text}; its last words: {remark}" if remark else text)
+        self.failure = f"{text}; its last words: {remark}" if remark else text
+        return WorkerError(self.failure)
 
     def _last_remark(self) -> str:
         self._remarks.seek(0, os.SEEK_END)
         self._remarks.seek(max(0, self._remarks.tell() - (1 << 12)))
         lines = self._remarks.read().decode(errors="replace").split("\n")
-        return _one_line(next((line for line in reversed(lines) if line.strip()), ""))
+        return clean(next((line for line in reversed(lines) if line.strip()), ""))
 
 
 class WorkerPool:
     """At most `size` workers that run `python -m module` (see `worker.serve`), started when they are first needed.
 
     Every wait for a worker, its start included, ends after `timeout` seconds. A worker is replaced after `recycle`
-    occupants, so that no memory grows for ever. Not for use in threads.
+    occupants, so that no memory grows for ever. After `size` + 1 workers in a row that could not start, no other is tried:
+    every one might cost its time-out. Not for use in threads.
     """
 
     def __init__(self, module: str, size: int, timeout: float, recycle: int) -> None:
         self._module, self._size, self._timeout, self._recycle = module, size, timeout, recycle
+        self._failed_starts, self._last_failure = 0, ""
         self._idle: list[Worker] = []
         self._workers: set[Worker] = set()
         # temporary files of the workers' own, for one that is killed cannot tidy up
@@ -162,6 +168,8 @@ class WorkerPool:
         else:
             if len(self._workers) >= self._size:
                 raise WorkerError(f"all {self._size} workers are taken")
+            if self._failed_starts > self._size:
+                raise WorkerError(f"{self._failed_starts} workers in a row could not start, the last: {self._last_failure}")
             worker = Worker(self._module, self._timeout, self._folder.name)
             self._workers.add(worker)
         worker.served += 1
@@ -169,6 +177,11 @@ class WorkerPool:
 
     def release(self, worker: Worker) -> None:
         """Takes a worker back from its occupant; one that failed, still owes an answer or is due for it is ended."""
+        if worker.started:
+            self._failed_starts = 0
+        elif worker.failure:
+            self._failed_starts += 1
+            self._last_failure = worker.failure
         if worker.alive and not worker.pending and worker.served < self._recycle:
             self._idle.append(worker)
         else:
@@ -217,9 +230,3 @@ def _ending(code: int | None) -> str:
     with suppress(ValueError):
         return f"killed by {signal.Signals(-code).name}"
     return f"killed by signal {-code}"
-
-
-def _one_line(text: str) -> str:
-    """Foreign text on one line, without control characters."""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(text.split()))
-    return line if len(line) <= _LONGEST_REMARK else f"{line[:_LONGEST_REMARK]}…"

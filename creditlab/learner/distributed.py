@@ -47,15 +47,15 @@ def start_processes(timeout: float = WAIT) -> None:
     """Joins the process group: gloo serves host memory, NCCL the GPUs; a second call does nothing.
 
     A launcher's variables say which ranks there are; without one, the only process needs neither them nor a port. No wait
-    for another rank lasts longer than `timeout` seconds. Raises ValueError naming a variable that is missing, and
-    RankLostError when not all ranks come.
+    for another rank lasts longer than `timeout` seconds. Raises ValueError naming a variable that is missing, or the place
+    where the ranks cannot meet.
     """
     os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed asks for it
     if dist.is_initialized():
         return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(own_gpu(int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()))
     ranks = world_size()
     if ranks == 1:
         store = dist.HashStore()  # type: ignore[attr-defined]
@@ -64,9 +64,20 @@ def start_processes(timeout: float = WAIT) -> None:
     missing = [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if missing:
         raise ValueError(f"WORLD_SIZE={ranks} announces several ranks but {missing[0]} is not set; start them with torchrun")
-    with losing_ranks():
+    place = f"MASTER_ADDR={os.environ['MASTER_ADDR']} and MASTER_PORT={os.environ['MASTER_PORT']}"
+    try:
         dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
-        wait_for_all()
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"rank {os.environ['RANK']} of {ranks} cannot meet the others at {place}: {_first_line(error)}; check that this "
+            "is the first rank's machine with a free port there, and that all ranks were started"
+        ) from error
+    wait_for_all()
+
+
+def own_gpu(local_rank: int, visible: int) -> int:
+    """Which of the visible GPUs belongs to a rank of this machine; a scheduler may show each rank its own one alone."""
+    return local_rank % visible
 
 
 @contextmanager
@@ -80,7 +91,13 @@ def losing_ranks() -> Iterator[None]:
         if world_size() == 1 or not (isinstance(error, dist.DistError) or _LOST.search(str(error))):
             raise
         reason = "did not answer in time" if re.search(r"timed? ?out", str(error), re.IGNORECASE) else "has ended"
-        raise RankLostError(f"another rank {reason}; what it said itself, if anything, tells why") from error
+        told = "what it said itself, if anything, tells why"
+        raise RankLostError(f"another rank {reason}; {told} (noticed here as: {_first_line(error)})") from error
+
+
+def _first_line(error: Exception) -> str:
+    """What an error of torch says before it shows where."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:300]
 
 
 def take_leave() -> bool:

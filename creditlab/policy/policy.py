@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +14,8 @@ from creditlab.policy.prompts import Context, Projection, project, render, respo
 from creditlab.policy.settings import PromptSettings
 
 Ids = NDArray[np.int32]
+_MARK = "\ue000"
+"""Stands for what is spelled like a special token while a chat template is rendered; a character for private use."""
 
 
 class Generated(Protocol):
@@ -91,18 +94,41 @@ def encode_target(settings: PromptSettings, tokenizer: Any, action: str) -> Ids:
 
 
 def _encode(settings: PromptSettings, tokenizer: Any, prompts: list[str]) -> list[Ids]:
-    """Token ids of prompts; a chat template puts each into one user message, and the answer begins where it ends."""
+    """Token ids of prompts; a chat template puts each into one user message, and the answer begins where it ends.
+
+    Special tokens are the template's alone: what a prompt spells like one, perhaps from an earlier answer, stays text.
+    """
     if not prompts:
         return []
+    special = _special_tokens(tokenizer)
+    spelled = [special.findall(prompt) for prompt in prompts]
+    texts = [special.sub(_MARK, prompt) for prompt in prompts]
     if getattr(tokenizer, "chat_template", None):
         thinking = {} if settings.thinking is None else {"enable_thinking": settings.thinking}
-        messages = [[{"role": "user", "content": prompt}] for prompt in prompts]
-        batch = tokenizer.apply_chat_template(
-            messages, tokenize=True, add_generation_prompt=True, return_dict=True, **thinking
-        )["input_ids"]
-    else:
-        batch = tokenizer(prompts, add_special_tokens=False)["input_ids"]
-    return [np.array(ids, dtype=np.int32) for ids in batch]
+        messages = [[{"role": "user", "content": text}] for text in texts]
+        texts = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, **thinking)
+    batch = tokenizer(texts, add_special_tokens=False)["input_ids"]
+    return [
+        np.array(_put_back(tokenizer, text, words) if words else ids, dtype=np.int32)
+        for ids, text, words in zip(batch, texts, spelled, strict=True)
+    ]
+
+
+def _special_tokens(tokenizer: Any) -> re.Pattern[str]:
+    """Finds the tokenizer's special tokens in a text, and the mark."""
+    added = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    longest_first = sorted({_MARK, *added, *tokenizer.all_special_tokens}, key=lambda token: (-len(token), token))
+    return re.compile("|".join(map(re.escape, longest_first)))
+
+
+def _put_back(tokenizer: Any, text: str, words: list[str]) -> list[int]:
+    """Token ids of a text in which each mark stands for the letters of one of the words."""
+    first, *others = tokenizer(text.split(_MARK), add_special_tokens=False)["input_ids"]
+    letters = tokenizer(words, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    ids = list(first)
+    for word, part in zip(letters, others, strict=True):
+        ids += [*word, *part]
+    return ids
 
 
 def _shortened(settings: PromptSettings, tokenizer: Any, context: Context) -> Ids:

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
+from creditlab.plaintext import reason
 from creditlab.policy.loading import load_tokenizer
 from creditlab.policy.settings import PromptSettings
 
@@ -50,7 +51,7 @@ def find(path: str, revision: str | None = None) -> Path:
         return Path(snapshot_download(path, revision=revision, allow_patterns=list(NEEDED)))
     except Exception as error:  # offline, unknown, gated, or not cached: each has a class of its own
         raise ValueError(
-            f"model.path={path} is no folder here, and as a hub id it cannot be fetched: {_first_line(error)}; "
+            f"model.path={path} is no folder here, and as a hub id it cannot be fetched: {reason(error)}; "
             "give the folder of a downloaded model"
         ) from None
 
@@ -60,11 +61,8 @@ def load(settings: HFModel, folder: Path, dtype: Literal["float32", "bfloat16"],
 
     Raises ValueError naming the folder and what is wrong with it.
     """
-    raw = _check_files(folder)
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    except (ValueError, OSError, KeyError) as error:
-        raise _unsupported(folder, raw, error) from None
+    _check_files(folder)
+    config = read_config(folder)
     for key in dropout(config.to_dict()):
         setattr(config, key, 0.0)  # the probability ratio of a sampled token would not start at 1
     model, lacking = _read_weights(settings, folder, config, dtype)
@@ -76,6 +74,20 @@ def load(settings: HFModel, folder: Path, dtype: Literal["float32", "bfloat16"],
     if settings.gradient_checkpointing and training:
         model.gradient_checkpointing_enable({"use_reentrant": False})
     return model, tokenizer
+
+
+def read_config(folder: Path) -> Any:
+    """The configuration of a model's folder; code that lies there is never run. Raises ValueError naming the folder."""
+    raw = _raw_config(folder)
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # wrong types and values end in classes of several libraries
+        if raw.get("auto_map"):
+            raise ValueError(
+                f"{folder} comes with model code of its own (auto_map, model type {raw.get('model_type')!r}), which is never "
+                "run (trust_remote_code is off); choose a model that transformers itself implements"
+            ) from None
+        raise ValueError(f"the configuration in {folder} cannot be used: {reason(error)}") from None
 
 
 def dropout(config: Mapping[str, Any]) -> list[str]:
@@ -116,16 +128,21 @@ def digest(folder: Path) -> str:
     return total.hexdigest()[:16]
 
 
-def _check_files(folder: Path) -> dict[str, Any]:
-    """The raw configuration of a folder that holds a causal language model in safetensors."""
+def _raw_config(folder: Path) -> dict[str, Any]:
     try:
         raw = json.loads((folder / "config.json").read_text())
     except FileNotFoundError:
         raise ValueError(f"{folder} is no model: it has no config.json") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"{folder / 'config.json'} cannot be read: {_first_line(error)}") from None
+        raise ValueError(f"{folder / 'config.json'} cannot be read: {reason(error)}") from None
     if not isinstance(raw, dict):
         raise ValueError(f"{folder / 'config.json'} must hold an object, the model's configuration")  # noqa: TRY004  # a file's fault
+    return raw
+
+
+def _check_files(folder: Path) -> None:
+    """Raises ValueError unless a folder holds a causal language model in safetensors."""
+    raw = _raw_config(folder)
     classes = raw.get("architectures") or []
     known = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
     if classes and not raw.get("auto_map") and not known & set(classes):
@@ -134,7 +151,6 @@ def _check_files(folder: Path) -> dict[str, Any]:
         pickled = sorted(p.name for pattern in PICKLED for p in folder.glob(pattern))
         found = f"only pickled ones ({pickled[0]}), which can run code when they are read" if pickled else "none"
         raise ValueError(f"{folder} has no weights in safetensors, {found}; save the model with save_pretrained")
-    return raw
 
 
 def _read_weights(settings: HFModel, folder: Path, config: Any, dtype: str) -> tuple[Any, list[str]]:
@@ -150,9 +166,9 @@ def _read_weights(settings: HFModel, folder: Path, config: Any, dtype: str) -> t
             output_loading_info=True,
         )
     except ImportError as error:
-        raise ValueError(f"model.attention={settings.attention} cannot be used here: {_first_line(error)}") from None
+        raise ValueError(f"model.attention={settings.attention} cannot be used here: {reason(error)}") from None
     except (ValueError, OSError, RuntimeError, KeyError, SafetensorError) as error:
-        raise ValueError(f"the model in {folder} cannot be loaded: {_first_line(error)}") from None
+        raise ValueError(f"the model in {folder} cannot be loaded: {reason(error)}") from None
     model, info = loaded
     return model, sorted([*info["missing_keys"], *(str(key[0]) for key in info["mismatched_keys"])])
 
@@ -163,7 +179,7 @@ def _read_tokenizer(folder: Path) -> Any:
     try:
         tokenizer = load_tokenizer(folder)
     except (ValueError, OSError, KeyError, TypeError, AttributeError, ImportError) as error:
-        raise ValueError(f"{folder} has no tokenizer that can be loaded: {_first_line(error)}") from None
+        raise ValueError(f"{folder} has no tokenizer that can be loaded: {reason(error)}") from None
     if tokenizer.eos_token_id is None:
         raise ValueError(f"the tokenizer in {folder} names no eos_token, so that no response could end")
     if tokenizer.pad_token_id is None:
@@ -197,16 +213,3 @@ def _knows_thinking(tokenizer: Any) -> bool:
         for thinking in (True, False)
     ]
     return bool(shown[0] != shown[1])
-
-
-def _unsupported(folder: Path, raw: Mapping[str, Any], error: Exception) -> ValueError:
-    if raw.get("auto_map"):
-        return ValueError(
-            f"{folder} comes with model code of its own (auto_map, model type {raw.get('model_type')!r}), which is never run "
-            "(trust_remote_code is off); choose a model that transformers itself implements"
-        )
-    return ValueError(f"the configuration in {folder} cannot be used: {_first_line(error)}")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
+
+if TYPE_CHECKING:
+    from creditlab.policy.shape import Shape
 
 Positive = Annotated[int, Field(ge=1)]
 Precision = Literal["fp32", "bf16"]
@@ -142,6 +145,12 @@ class HFModel:
         from creditlab.policy.pretrained import find
 
         return find(self.path or "", self.revision)
+
+    def shape(self) -> Shape:
+        """What its memory depends on, without its weights; raises ValueError where its configuration is not at hand."""
+        from creditlab.policy.shape import shape_of
+
+        return shape_of(self.path or "", self.revision)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,9 @@ import torch
 from huggingface_hub import try_to_load_from_cache
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from creditlab.plaintext import reason
+from creditlab.policy.pretrained import read_config
+
 _QWEN25 = {"model_type": "qwen2", "num_hidden_layers": 28}
 _QWEN3 = {
     "model_type": "qwen3",
@@ -44,6 +47,7 @@ KNOWN: Mapping[str, Mapping[str, Any]] = {
 }
 """Facts from the public config.json of the models that the shipped configurations name, so that their memory can be
 estimated before they are downloaded."""
+_NEEDED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size")
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,11 @@ def shape_of(path: str, revision: str | None = None) -> Shape:
     """
     folder = Path(path).expanduser()
     cached = None if folder.is_dir() else try_to_load_from_cache(path, "config.json", revision=revision)
-    try:
-        if folder.is_dir() or isinstance(cached, str):
-            return measure(AutoConfig.from_pretrained(folder if folder.is_dir() else Path(str(cached)).parent))
-    except (ValueError, OSError, KeyError) as error:
-        raise ValueError(f"model.path={path}: its configuration cannot be used: {str(error).splitlines()[0]}") from None
+    if folder.is_dir() or isinstance(cached, str):
+        try:
+            return measure(read_config(folder if folder.is_dir() else Path(str(cached)).parent))
+        except ValueError as error:
+            raise ValueError(f"model.path={path}: {error}") from None
     if path in KNOWN:
         return measure(AutoConfig.for_model(**KNOWN[path]))
     raise ValueError(
@@ -85,9 +89,21 @@ def shape_of(path: str, revision: str | None = None) -> Shape:
 
 
 def measure(config: Any) -> Shape:
-    """The shape behind a configuration of transformers; the parameters are those of a model built without memory."""
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    """The shape behind a configuration of transformers; the parameters are those of a model built without memory.
+
+    Raises ValueError for a model that is no plain decoder-only transformer: one without attention heads, or with experts.
+    """
+    try:
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+    except Exception as error:  # whatever a model raises about a configuration that it cannot be built from
+        raise ValueError(f"no model can be built from its configuration: {reason(error)}") from None
+    names = [name for name, _ in model.named_parameters()]
+    lacking = [key for key in _NEEDED if not getattr(config, key, None)]
+    if lacking:
+        raise ValueError(f"a model of type {config.model_type} has no {lacking[0]}, on which an estimate depends")
+    if any("experts" in name.split(".") for name in names):
+        raise ValueError(f"a model of type {config.model_type} consists of experts, whose memory is not estimated")
     heads = config.num_attention_heads
     return Shape(
         parameters=sum(p.numel() for p in model.parameters()),
@@ -98,5 +114,5 @@ def measure(config: Any) -> Shape:
         kv_heads=getattr(config, "num_key_value_heads", None) or heads,
         head=getattr(config, "head_dim", None) or config.hidden_size // heads,
         vocabulary=config.vocab_size,
-        normed_heads=any(name.endswith("q_norm.weight") for name, _ in model.named_parameters()),
+        normed_heads=any(name.endswith("q_norm.weight") for name in names),
     )

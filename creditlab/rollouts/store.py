@@ -171,6 +171,8 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
         version = header["version"]
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         raise _refusal(path, str(error)) from error
+    if type(version) is not int:
+        raise _refusal(path, f"version of its header is {version!r}")
     if version != SCHEMA_VERSION:
         raise ValueError(
             f"{path} has rollout schema version {version}, this creditlab reads version {SCHEMA_VERSION}; "

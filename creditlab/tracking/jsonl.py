@@ -119,11 +119,14 @@ def truncate(path: Path, step: int) -> None:
     """Cuts a metrics.jsonl after the last line with a step of at most `step`; torn and later lines go, -1 empties it."""
     kept = [record for record in read(path) if record[STEP] <= step]
     temporary = path.with_name(path.name + ".tmp")
-    with temporary.open("wb") as file:
-        file.writelines(_encode({STEP: int(record[STEP]), **_plain(record)}) for record in kept)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(_encode({STEP: int(record[STEP]), **_plain(record)}) for record in kept)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _plain(metrics: Metrics) -> dict[str, float | None]:

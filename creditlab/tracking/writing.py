@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,5 +23,7 @@ def writing(path: Path, then: str = "continue with resume=true") -> Iterator[Non
         # the library of tokenizers reports a full disk as a bare Exception
         if not isinstance(error, (OSError, SafetensorError)) and type(error) is not Exception:
             raise
+        closed = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())
-        raise WriteError(f"cannot write {path}: {reason}; free space and {then}") from error
+        remedy = "make it writable" if closed else "free space"
+        raise WriteError(f"cannot write {path}: {reason}; {remedy} and {then}") from error

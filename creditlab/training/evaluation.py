@@ -23,18 +23,8 @@ def evaluate(
     progress: Callable[[int, int], None] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> dict[str, float]:
-    """Metrics of one pass over the panel; each rank plays its share, and every rank gets the same numbers.
-
-    Episodes that fail count in `val/errors` alone, and `report` is told of the first one of any rank.
-    """
-    with agreed():
-        played = play_panel(env, policy, panel, temperature, 0, progress)
-    metrics = panel_metrics(panel, [played])
-    first = next((text for text in gather_texts(next((t.error for t in played if t.error), "")) if text), None)
-    with agreed():
-        if first and report:
-            report(f"{metrics['val/errors']:.0f} episodes of the evaluation failed, first: {first}")
-    return metrics
+    """Metrics of one pass over the panel, the same on every rank (`play_panel`)."""
+    return panel_metrics(panel, [play_panel(env, policy, panel, temperature, 0, progress, report)])
 
 
 def play_panel(
@@ -46,17 +36,25 @@ def play_panel(
     progress: Callable[[int, int], None] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> list[Trajectory]:
-    """One pass over this rank's share of the panel; seed 0 samples as every run does, another one with other numbers."""
+    """This rank's share of one pass over the panel; every rank has to call it.
+
+    Seed 0 samples as every run does, another one with other numbers. Episodes that fail count in `val/errors` alone, and
+    `report` is told of the first one of any rank.
+    """
     assignments = [
         Assignment(
             f"{panel.name}-{i}", panel.tasks[i], 0, ("panel", panel.seeds[i], panel.tasks[i].id, *((seed,) if seed else ()))
         )
         for i in _share(panel)
     ]
-    trajectories = play(env, policy, assignments, temperature, Timing(), progress)
+    with agreed():
+        trajectories = play(env, policy, assignments, temperature, Timing(), progress)
     failed = [t.error for t in trajectories if t.error]
-    if failed and report:
-        report(f"{len(failed)} episodes of the evaluation failed, first: {failed[0]}")
+    all_failed = int(total(np.array([len(failed)], np.float64))[0])
+    first = next((text for text in gather_texts(failed[0] if failed else "") if text), None)
+    with agreed():
+        if first and report:
+            report(f"{all_failed} episodes of the evaluation failed, first: {first}")
     return trajectories
 
 

@@ -51,9 +51,12 @@ def write_json(path: Path, facts: Mapping[str, Any], then: str = "continue with 
     """Writes plain data, whole or not at all; `then` is what to do after a failure (`creditlab.tracking.writing`)."""
     work = path.with_name(f".{path.name}.tmp")
     with writing(path, then):
-        work.write_text(json.dumps(facts, indent=2))
-        sync(work)
-        work.replace(path)
+        try:
+            work.write_text(json.dumps(facts, indent=2))
+            sync(work)
+            work.replace(path)
+        finally:
+            work.unlink(missing_ok=True)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

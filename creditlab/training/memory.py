@@ -11,13 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from creditlab.config import Job
-from creditlab.policy.settings import HFModel
-from creditlab.policy.shape import Shape, shape_of
+from creditlab.plaintext import gibibytes
+from creditlab.policy.shape import Shape
 from creditlab.registry import ConfigError
 from creditlab.training.start import needs_reference
 
-GIB = 1 << 30
-MIB = 1 << 20
 LOGIT = 20
 """Bytes per logit at the peak of the learner's pass: log-softmax, probabilities and their gradients are float32."""
 SAMPLED = 40
@@ -52,25 +50,20 @@ class Estimate:
     @property
     def line(self) -> str:
         """The estimate in one sentence."""
-        lasting = ", ".join(f"{name} {shown(size)}" for name, size in self.lasting.items() if size)
+        lasting = ", ".join(f"{name} {gibibytes(size)}" for name, size in self.lasting.items() if size)
         each = f"on each of {self.ranks} ranks" if self.ranks > 1 else "on one rank"
-        return f"estimated memory {each}: {shown(self.peak)} at the peak ({self.moment}); {lasting}"
+        return f"estimated memory {each}: {gibibytes(self.peak)} at the peak ({self.moment}); {lasting}"
 
     def plain(self) -> dict[str, Any]:
         """The estimate as plain data."""
         return {**asdict(self), "peak": self.peak, "peak_moment": self.moment}
 
 
-def shown(size: int) -> str:
-    """Bytes in GiB, small ones in MiB."""
-    return f"{size / GIB:.1f} GiB" if size >= GIB / 10 else f"{size / MIB:.1f} MiB"
-
-
 def estimate(job: Job, ranks: int) -> Estimate:
-    """The memory of a run with `model=hf` on each of `ranks` ranks; raises ValueError for an unknown shape."""
-    if not isinstance(job.model, HFModel):
+    """The memory of a run with a pretrained model on each of `ranks` ranks; raises ValueError for an unknown shape."""
+    if not hasattr(job.model, "shape"):
         raise ConfigError(f"the estimate is for model=hf, not model={type(job.model).name}")
-    shape = shape_of(job.model.path or "", job.model.revision)
+    shape: Shape = job.model.shape()
     width = 2 if job.learner.precision == "bf16" else 4
     stage = max(job.learner.zero_stage, 1) if job.learner.precision == "bf16" else job.learner.zero_stage
     weights = shape.parameters * width

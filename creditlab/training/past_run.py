@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from creditlab import strict_json
 from creditlab.options import ConfigError, did_you_mean
 from creditlab.tracking.jsonl import STEP, read
 from creditlab.tracking.metrics import VAL_SUCCESS
@@ -18,6 +18,10 @@ from creditlab.training.progress import Progress
 
 WARM_START, LAST, BEST = "warm_start", "last", "best"
 """Names of a model beside the number of an update."""
+
+COMPONENTS = ("env", "model", "engine", "learner")
+SECTIONS = ("prompt", "rollout", "training", "evaluation", "warm_start")
+"""What the configuration of a run must have for its models to be played."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +108,30 @@ def open_run(folder: Path) -> PastRun:
         hint = f"; it holds {', '.join(inside[:3])}{', …' if inside[3:] else ''}: name one of them" if inside else ""
         raise ConfigError(f"run={folder} is no run folder, for it has no config.json{hint}")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = strict_json.parse(path.read_bytes())
     except (OSError, ValueError):
         raise ConfigError(
             f"{path} is damaged: put back a copy of it; model.path= evaluates a checkpoint without it"
         ) from None
-    if not isinstance(config, dict) or not all(isinstance(config.get(key), dict) for key in ("env", "model", "evaluation")):
-        raise ConfigError(f"{path} is not the configuration of a run; a folder with a model goes into model.path=")
+    if problem := _problem(config):
+        raise ConfigError(
+            f"{path} is not the configuration of a run, for {problem}; a folder with a model goes into model.path="
+        )
     manifest = folder / "manifest.json"
     return PastRun(folder, config, read_manifest(manifest) if manifest.exists() else {})
+
+
+def _problem(config: Any) -> str | None:
+    """What keeps plain data from being the resolved configuration of a run; None where nothing does."""
+    if not isinstance(config, dict):
+        return "it holds no keys"
+    for key in (*COMPONENTS, *SECTIONS):
+        if not isinstance(config.get(key), dict):
+            return f"it lacks the section {key!r}" if key not in config else f"{key!r} is no section of keys"
+    for key in COMPONENTS:
+        if not isinstance(config[key].get("name"), str):
+            return f"{key!r} has no name"
+    return None
 
 
 def _best(last: Checkpoint) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from creditlab.config import Job
 from creditlab.learner.distributed import total, world_size
-from creditlab.policy.pretrained import dropout
-from creditlab.policy.settings import HFModel
+from creditlab.policy.pretrained import dropout, read_config
 from creditlab.rollouts import Trajectory
 from creditlab.training.memory import estimate
 
@@ -21,14 +19,14 @@ SHOWN = 120
 
 def of_start(job: Job, folder: Path) -> list[str]:
     """Remarks on a pretrained model: dropout that was turned off, and the estimate of the run's memory."""
-    if not isinstance(job.model, HFModel):
+    if not hasattr(job.model, "shape"):
         return []
-    found = dropout(json.loads((folder / "config.json").read_text()))
+    found = dropout(read_config(folder).to_dict())
     remarks = [f"dropout is off, although the model's configuration has {', '.join(found)} above 0"] if found else []
     try:
         return [*remarks, estimate(job, world_size()).line]
-    except (ValueError, AttributeError):  # a shape that the estimate does not know is no reason to stop
-        return remarks
+    except ValueError as error:  # no reason to stop
+        return [*remarks, f"memory is not estimated: {error}"]
 
 
 def of_garbage(job: Job, trajectories: Iterable[Trajectory]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,14 +17,11 @@ from creditlab.config import Job, required_features
 from creditlab.credit.types import Credit
 from creditlab.environments.protocol import Panel
 from creditlab.learner.distributed import (
-    RankLostError,
     gather_texts,
     largest,
     losing_ranks,
     merge,
     rank,
-    start_processes,
-    take_leave,
     total,
     world_size,
 )
@@ -45,11 +41,12 @@ from creditlab.training.assign import assign, own_part, scope_of_credit
 from creditlab.training.checkpoint import Checkpoint, store_of
 from creditlab.training.collect import Timing, collect
 from creditlab.training.evaluation import episode_metrics, evaluate
-from creditlab.training.failure import ElsewhereError, TrainingFailedError, agreed
+from creditlab.training.failure import TrainingFailedError, agreed
 from creditlab.training.features import record_features
-from creditlab.training.folder import check_present, ignore_signals, interruption, locked, prepare_folder, terminable
+from creditlab.training.folder import check_present, interruption, locked, prepare_folder
 from creditlab.training.manifest import check_same, check_start, made_with, manifest, read_manifest, write_json
 from creditlab.training.progress import Progress
+from creditlab.training.ranks import on_all_ranks
 from creditlab.training.seeds import number, task_order
 from creditlab.training.start import load_policy, make_policy, needs_reference, warm_start
 
@@ -57,35 +54,8 @@ from creditlab.training.start import load_policy, make_policy, needs_reference, 
 def train(job: Job) -> int:
     """Runs or resumes a training run, on every rank; returns the process's exit code."""
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
-    tracker, lost = Tracker(), None
-    try:
-        with terminable():
-            start_processes(job.settings.training.timeout)
-            code = _train(job, tracker)
-    except ElsewhereError as error:
-        code = error.code
-    except RankLostError as error:
-        code, lost = EXIT_FAILED, error
-    except ValueError as error:
-        if rank() != 0:  # nobody else knows of it
-            raise TrainingFailedError(f"rank {rank()}: {error}") from error
-        _leave()
-        raise
-    finally:
-        job.env.close()
-    if lost and rank() == 0 and not tracker.listeners:
-        sys.stderr.write(f"creditlab: {lost}\n")
-    told = _leave()
-    if lost and rank() == 1 and not told:
-        sys.stderr.write(f"creditlab: {lost}\n")
-    return code
-
-
-def _leave() -> bool:
-    """Ends the work of this rank; returns whether the first rank has told how it ended."""
-    if world_size() > 1:
-        ignore_signals()
-    return take_leave()
+    tracker = Tracker()
+    return on_all_ranks(job, lambda: _train(job, tracker), lambda: bool(tracker.listeners))
 
 
 def _train(job: Job, tracker: Tracker) -> int:

@@ -12,12 +12,12 @@ from safetensors import SafetensorError
 
 from creditlab.config import Job
 from creditlab.environments.protocol import Panel
-from creditlab.learner.distributed import start_processes
 from creditlab.options import ConfigError
 from creditlab.policy.policy import Policy
 from creditlab.rollouts import Trajectory
 from creditlab.tracking.text import clean
 from creditlab.training.evaluation import panel_metrics, play_panel
+from creditlab.training.failure import agreed
 from creditlab.training.start import load_policy, make_policy
 
 
@@ -42,13 +42,13 @@ def evaluate_model(
 ) -> Evaluation:
     """Plays the job's panel once per sampling seed with the model in a folder; seed 0 is what a run itself plays.
 
-    Raises ConfigError where the folder holds no model that can be loaded.
+    Every rank has to call it and gets the same numbers. Raises ConfigError where the folder holds no model that loads.
     """
     torch.set_num_threads(job.settings.training.threads or torch.get_num_threads())
-    start_processes()
     settings = job.settings.evaluation
-    panel = job.env.panel(settings.episodes, settings.panel_seed)
-    policy = _load(job, folder)
+    with agreed():
+        panel = job.env.panel(settings.episodes, settings.panel_seed)
+        policy = _load(job, folder)
     passes: dict[int, list[Trajectory]] = {}
     total = len(seeds) * len(panel.tasks)
     started = time.perf_counter()
@@ -56,11 +56,8 @@ def evaluate_model(
     def count(done: int, _: int) -> None:
         progress(len(passes) * len(panel.tasks) + done, total)
 
-    try:
-        for seed in seeds:
-            passes[seed] = play_panel(job.env, policy, panel, settings.temperature, seed, count, report)
-    finally:
-        job.env.close()
+    for seed in seeds:
+        passes[seed] = play_panel(job.env, policy, panel, settings.temperature, seed, count, report)
     seconds = time.perf_counter() - started
     by_seed = {seed: panel_metrics(panel, [played]) for seed, played in passes.items()}
     return Evaluation(panel, panel_metrics(panel, list(passes.values())), by_seed, seconds)

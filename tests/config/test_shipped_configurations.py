@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from creditlab.cli import compose_job
-from creditlab.config import Job, config_dir
+from creditlab.config import Job, compose_config, config_dir
 from creditlab.mistakes import FILE_GROUPS
 from creditlab.registry import ConfigError, registry
 
@@ -34,7 +34,7 @@ def with_path(*overrides: str) -> list[str]:
 def test_no_file_is_left_out() -> None:
     groups = {path.relative_to(CONF).parts[0] for path in CONF.rglob("*.yaml")}
     assert groups == {"config.yaml", "hydra", "paper", *FILE_GROUPS}
-    assert shipped("paper") == ["alfworld"]  # the base of the experiments below
+    assert shipped("paper") == ["alfworld", "alfworld_methods"]  # the base of the experiments below
     assert set(shipped("experiment")) == {"quick", *PAPER}
 
 
@@ -84,6 +84,27 @@ def test_the_papers_common_settings(name: str) -> None:
     evaluation = job.settings.evaluation
     assert (evaluation.every, evaluation.episodes, evaluation.temperature) == (5, 128, 0.4)
     assert job.settings.warm_start.steps == 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_formulas_are_those_of_the_papers_unless_asked_otherwise(method: str) -> None:
+    """In the method and in the parts that it holds."""
+    [name, *_] = PAPER
+    for convention, words in (("paper", []), ("reference", ["convention=reference"])):
+        built = compose_job([f"experiment={name}", f"method={method}", *words]).method
+        told = {part.convention for part in (built, getattr(built, "task", None)) if hasattr(part, "convention")}
+        assert told == {convention}
+
+
+@pytest.mark.parametrize(
+    ("method", "prompt", "micro", "updates"),
+    [("hgpo", 4096, 16, 160), ("g2po", 2048, 32, 100), ("mcgpo", 2048, 32, 250), ("gigpo", 2048, 32, 150)],
+)
+def test_what_a_methods_own_publication_sets_otherwise(method: str, prompt: int, micro: int, updates: int) -> None:
+    """By the method's name, so that it also holds for methods of other packages."""
+    cfg, _ = compose_config(["experiment=paper/alfworld_qwen2.5_1.5b"])
+    cfg.method.name = method
+    assert (cfg.prompt.max_prompt_tokens, cfg.learner.micro_batch, cfg.training.updates) == (prompt, micro, updates)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from itertools import islice
 from multiprocessing import active_children, get_context
 from typing import Protocol
@@ -124,16 +123,8 @@ def _difference(fast: Player, other: Player, text: str, other_text: str, after: 
 
 @cache
 def real_engine() -> RealEngine:
-    """One for each process: what an engine has loaded of the planner is never given back.
-
-    The package parses the same few templates and conditions anew at every step, which takes more than half of its time; here
-    each is parsed once. What is made of the parse, and all else, is the package's own.
-    """
-    engine = RealEngine()
-    for module in ("textworld.envs.pddl.textgen", "textworld.logic"):
-        parser = import_module(module)._PARSER
-        parser.parse = cache(parser.parse)
-    return engine
+    """One for each process: what an engine has loaded of the planner is never given back."""
+    return RealEngine()
 
 
 def play(job: Job) -> Outcome:

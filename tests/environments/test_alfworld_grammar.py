@@ -8,6 +8,7 @@ import kitchen
 import numpy as np
 import pytest
 
+from creditlab.cli import compose_job
 from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
 from creditlab.environments.alfworld.engine import Engine
 from creditlab.environments.alfworld.environment import ALFWorld
@@ -15,6 +16,7 @@ from creditlab.environments.alfworld.expert import solve
 from creditlab.environments.alfworld.families import FAMILIES, PICK
 from creditlab.environments.alfworld.problem import Game, parse_problem
 from creditlab.environments.alfworld.scenes import FIRST_PLAN, PLANS, floor_plan
+from creditlab.options import ConfigError
 from creditlab.policy.tiny import build_tokenizer
 
 OLD = ALFWorld(families=FAMILIES, rooms=(), horizon=50, grammar="0.3")
@@ -140,7 +142,14 @@ def test_a_tokenizer_of_the_older_grammar_knows_the_texts() -> None:
     assert tokenizer.decode(tokenizer("put mug 2 in/on desk 1")["input_ids"]) == "put mug 2 in/on desk 1"
 
 
+@pytest.mark.parametrize("written", ["env.grammar=0.3", "env.grammar='0.3'"])
+def test_a_command_line_chooses_the_grammar_as_number_or_text(written: str) -> None:
+    assert compose_job([written]).env.grammar == "0.3"
+
+
 def test_the_grammar_is_in_the_manifest_and_an_unknown_one_is_no_option() -> None:
+    with pytest.raises(ConfigError, match=r"env\.grammar: must be '0\.4' or '0\.3', got '0\.5'"):
+        compose_job(["env.grammar=0.5"])
     assert OLD.describe()["grammar"] == "0.3"
     assert ALFWorld().describe()["grammar"] == "0.4"
     assert set(GRAMMARS) == {"0.3", "0.4"}

@@ -6,6 +6,7 @@ import json
 import lzma
 import time
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from creditlab.environments.alfworld.families import FAMILIES, LOOK, PICK
 from creditlab.environments.alfworld.generator import generate
+from creditlab.environments.alfworld.packing import pack
 from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.sources import find_evaluation_games, find_games, load_games
 from tests.conftest import data_path
@@ -195,6 +197,48 @@ def test_a_truncated_archive_keeps_what_came_before(tmp_path: Path) -> None:
     assert 0 < len(loaded.games) < 40
     assert sum(loaded.skipped.values()) == 1
     assert any("the file is damaged from here on" in reason for reason in loaded.skipped)
+
+
+UNPLAIN = (
+    "put a mug {__import__('os').remove('x')} in desk",
+    'put a "mug" in desk',
+    "put a mug\\n in desk",
+    "put a [mug] in desk",
+    "put a mug | bowl in desk",
+    "put a #mug# in desk",
+    "put a mug <in> desk",
+    "put a mug\nin desk",
+    "put a müg in desk",
+    "x" * 501,
+    " . ",
+)
+"""Sentences with signs that mean something to the real engine, one of them code to run; or longer than any, or empty."""
+
+
+@pytest.mark.parametrize("task", UNPLAIN)
+def test_a_task_that_is_no_plain_sentence_is_left_out(tmp_path: Path, task: str) -> None:
+    loaded = load_games(packed(tmp_path / "g.jsonl", record(), record(task=task)))
+    [reason] = loaded.skipped
+    assert reason.startswith("the task is no plain sentence (at most 500 letters")
+    assert len(loaded.games) == 1
+
+
+def test_no_part_of_the_official_layout_brings_in_code(tmp_path: Path) -> None:
+    """Neither the stored grammar nor the names from which a sentence is made."""
+    folder(tmp_path, "a/trial_1", grammar="Your task is to: put {len.__self__.exit()} in desk.")
+    params = {"object_target": "{exit()}", "parent_target": "Toilet", "toggle_target": "", "object_sliced": False}
+    trajectory = {"task_type": PICK, "pddl_params": params, "scene": {"floor_plan": "FloorPlan401"}}
+    folder(tmp_path, "b/trial_1", trajectory=trajectory, bare=True)
+    with pytest.raises(ValueError, match="2 skipped: the task is no plain sentence"):
+        load_games(tmp_path)
+
+
+@pytest.mark.parametrize("task", UNPLAIN)
+def test_the_real_engine_is_given_plain_sentences_only(task: str) -> None:
+    """Whatever a game comes from; refused before the engine's package is looked for."""
+    game = replace(generate(PICK, "bathroom", 1), task=task.strip().removesuffix("."))
+    with pytest.raises(ValueError, match="is no plain sentence"):
+        pack(game)
 
 
 def test_an_archive_that_is_none_is_an_error_with_the_reason(tmp_path: Path) -> None:

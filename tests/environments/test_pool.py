@@ -88,7 +88,7 @@ def test_a_worker_that_dies_says_how_and_costs_its_occupant_alone(pool: WorkerPo
     with pytest.raises(WorkerError) as caught:
         ask(dying, "exit", 3)
     assert str(caught.value) == (
-        f"worker {dying.pid} died (exit code 3); its last words: terminate called: \\x1b[31mout of memory"
+        f"worker {dying.pid} died (exit code 3); its last words: terminate called: �[31mout of memory"
     )
     assert ask(other, "echo", 1)["echo"] == 1
     pool.release(dying)
@@ -140,9 +140,52 @@ def test_a_worker_that_cannot_start_says_why() -> None:
     pool.close()
 
 
+def fail(pool: WorkerPool) -> str:
+    """What an occupant is told whose worker cannot start, or is not even tried."""
+    try:
+        worker = pool.acquire()
+    except WorkerError as error:
+        return str(error)
+    with pytest.raises(WorkerError) as caught:
+        ask(worker, "echo")
+    pool.release(worker)
+    return str(caught.value)
+
+
+def test_workers_that_cannot_start_are_not_tried_for_ever() -> None:
+    """Else each episode of a run would wait for one until its time-out."""
+    pool = WorkerPool(pool_worker.FAILS_TO_START, 2, PATIENCE, 100)
+    died = r"worker \d+ died \(exit code 1\); its last words: RuntimeError: no engine here"
+    for _ in range(3):
+        assert re.fullmatch(died, fail(pool))
+    pids = pool.pids
+    for _ in range(2):
+        assert re.fullmatch(rf"3 workers in a row could not start, the last: {died}", fail(pool))
+    assert pool.pids == pids == ()
+
+
+def test_a_worker_that_starts_makes_up_for_those_that_did_not(pool: WorkerPool) -> None:
+    for _ in range(2):
+        pool._module = pool_worker.FAILS_TO_START
+        for _ in range(2):
+            assert fail(pool).endswith("no engine here")
+        pool._module = "pool_worker"
+        started = pool.acquire()
+        ask(started, "echo")
+        with pytest.raises(WorkerError):
+            ask(started, "exit", 1)  # what comes after the start does not count
+        pool.release(started)
+
+
+def test_a_worker_that_nobody_waited_for_has_not_failed_to_start(pool: WorkerPool) -> None:
+    for _ in range(4):
+        pool.release(pool.acquire())
+    assert ask(pool.acquire(), "echo", 1)["echo"] == 1
+
+
 def test_an_exception_is_told_and_its_worker_replaced(pool: WorkerPool) -> None:
     worker = pool.acquire()
-    with pytest.raises(WorkerError, match=r"^LookupError: cannot fly at\\x1b\[1mall$"):
+    with pytest.raises(WorkerError, match=r"^LookupError: cannot fly at�\[1mall$"):
         ask(worker, "fly")
     pool.release(worker)
     assert gone(worker.pid)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pool_worker
 import pytest
 
 from creditlab.cli import compose_job
@@ -15,6 +16,7 @@ from creditlab.environments.alfworld.packing import installed, pack
 from creditlab.environments.alfworld.textworld import RealEngine
 from creditlab.environments.protocol import TwoPhaseEpisode
 from creditlab.options import ConfigError
+from creditlab.training.collect import Assignment, Timing, play
 
 needs_the_real_engine = pytest.mark.skipif(
     not installed(), reason="the real engine is not installed: pip install 'creditlab[alfworld]'"
@@ -70,6 +72,19 @@ def test_a_worker_is_held_from_start_to_close(real: ALFWorld) -> None:
     assert real._pool.pids == (pid,)
 
 
+def test_an_engine_that_cannot_start_is_given_up_after_two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty episodes on two workers: the first two rounds try, the others are told at once."""
+    monkeypatch.setattr("creditlab.environments.alfworld.environment.installed", lambda: True)
+    monkeypatch.setattr("creditlab.environments.alfworld.environment.WORKER", pool_worker.FAILS_TO_START)
+    env = ALFWorld(engine="textworld", workers=2)
+    nobody: Any = None  # no episode gets as far as a decision
+    assignments = [Assignment(f"e{i}", env.train_tasks()[0], i, ("x",)) for i in range(30)]
+    errors = [trajectory.error or "" for trajectory in play(env, nobody, assignments, 1.0, Timing())]
+    env.close()
+    assert all(error.endswith("its last words: RuntimeError: no engine here") for error in errors)
+    assert ["workers in a row could not start" in error for error in errors] == [False] * 4 + [True] * 26
+
+
 @needs_the_real_engine
 def test_its_state_cannot_be_copied(real: ALFWorld) -> None:
     episode = real.episode(real.train_tasks()[0])
@@ -114,9 +129,30 @@ def test_demonstrations_and_runs_are_the_same_whatever_carries_them_out() -> Non
 def test_the_width_is_the_number_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creditlab.environments.alfworld.environment.installed", lambda: True)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(5)))
+    monkeypatch.setattr("creditlab.limits.core_limit", lambda: None)
+    for name in ("LOCAL_WORLD_SIZE", "LOCAL_SIZE"):
+        monkeypatch.delenv(name, raising=False)
     assert ALFWorld(engine="textworld").width == 5
     assert ALFWorld(engine="textworld", workers=3).width == 3
     assert ALFWorld(workers=3).width is None
+
+
+@pytest.mark.parametrize("variable", ["LOCAL_WORLD_SIZE", "LOCAL_SIZE"], ids=["torchrun", "deepspeed"])
+@pytest.mark.parametrize(
+    ("cores", "limit", "ranks", "width"),
+    [(8, None, 2, 4), (8, None, 3, 2), (2, None, 4, 1), (8, 3.5, 1, 3), (8, 3.5, 2, 1), (2, 6.0, 1, 2), (4, 0.5, 1, 1)],
+)
+def test_the_ranks_of_a_machine_share_the_cores_that_a_container_leaves_them(
+    cores: int, limit: float | None, ranks: int, width: int, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creditlab.environments.alfworld.environment.installed", lambda: True)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: set(range(cores)))
+    monkeypatch.setattr("creditlab.limits.core_limit", lambda: limit)
+    for name in ("LOCAL_WORLD_SIZE", "LOCAL_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(ranks))
+    assert ALFWorld(engine="textworld").width == width
+    assert ALFWorld(engine="textworld", workers=8).width == 8  # what was asked for is what each rank gets
 
 
 @pytest.mark.parametrize("package", ["alfworld", "textworld"])
@@ -132,8 +168,9 @@ def test_without_the_extra_there_is_one_clear_error(package: str, monkeypatch: p
     [
         ({"workers": 0}, r"^env\.workers must be at least 1, not 0$"),
         ({"recycle": 0}, r"^env\.recycle must be at least 1, not 0$"),
-        ({"timeout": 0.0}, r"^env\.timeout must be above 0 seconds, not 0$"),
-        ({"timeout": float("nan")}, r"^env\.timeout must be above 0 seconds, not nan$"),
+        ({"timeout": 0.0}, r"^env\.timeout must be above 0 and at most 1e\+07 seconds, not 0; "),
+        ({"timeout": float("nan")}, r"^env\.timeout must be above 0 and at most 1e\+07 seconds, not nan; "),
+        ({"timeout": 1e300}, r"^env\.timeout must be above 0 and at most 1e\+07 seconds, not 1e\+300; "),
     ],
 )
 def test_bad_options_are_named(options: dict[str, Any], message: str) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from fuzzing import Rng, check_message, fuzz
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from mutations import ODD_VALUES, damaged, misspelt, pick
+from mutations import ODD_VALUES, damaged, damaged_json, misspelt, pick
 from omegaconf import OmegaConf
 
+from creditlab import evaluate
 from creditlab.cli import compose_job
 from creditlab.config import Job, compose_config, resolve
 from creditlab.options import ConfigError
@@ -207,3 +208,26 @@ def test_configuration_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return "accepted"
 
     fuzz("configuration files", 40, make, check)
+
+
+def test_the_configuration_of_a_past_run(tmp_path: Path) -> None:
+    """`config.json` in a run's folder, from which an evaluation takes the run's own settings."""
+    config = compose_job(["method=grpo", "tracking.wandb=disabled"]).config
+    path = tmp_path / "config.json"
+
+    def make(rng: Rng) -> bytes:
+        text = json.dumps(config).encode()
+        return damaged(text, rng) if rng.random() < 0.2 else damaged_json(config, rng).encode("utf-8", "surrogatepass")
+
+    def check(content: bytes, rng: Rng) -> str:
+        path.write_bytes(content)
+        try:
+            _, overrides = evaluate.read_request([f"run={tmp_path}"])
+            job = compose_job(overrides)
+        except ConfigError as error:
+            check_message(error, [str(path), *evaluate.READ, *evaluate.PARTS, *(key for key in flat(config))])
+            return "refused"
+        check_job(job)
+        return "accepted"
+
+    fuzz("configurations of past runs", 30, make, check)

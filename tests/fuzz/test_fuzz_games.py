@@ -15,7 +15,7 @@ from mutations import damaged, damaged_json, damaged_text, pick
 
 from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.environments.alfworld.families import FAMILIES, HEAT, LOOK, PICK, TWO
-from creditlab.environments.alfworld.gametext import GameText
+from creditlab.environments.alfworld.gametext import GameText, is_plain
 from creditlab.environments.alfworld.generator import generate
 from creditlab.environments.alfworld.sources import GameSet, load_games
 from creditlab.environments.protocol import Task
@@ -23,6 +23,8 @@ from creditlab.training.seeds import derive
 
 KINDS = ((PICK, "bathroom"), (LOOK, "bedroom"), (HEAT, "kitchen"), (TWO, "bathroom"))
 GAMES = [generate(family, room, seed) for seed, (family, room) in enumerate(KINDS)]
+SIGNS = ("{exit()}", "{", "}", '"', "\\", "[", "]", "|", "#task#", "<", "\n", "ä", "9" * 500, "-", "'", ",", "")
+"""What may get into a task sentence: signs that mean something to the real engine, and a few that do not."""
 WITNESS = generate(PICK, "bedroom", 99)
 """A whole game beside the damaged one, which has to be there afterwards."""
 
@@ -61,6 +63,7 @@ def outcome(loaded: GameSet, damaged_games: int = 1) -> str:
     assert all(reason.strip() and "\n" not in reason for reason in loaded.skipped)
     assert set(loaded.examples) == set(loaded.skipped)
     for game in loaded.games:
+        assert is_plain(game.task)
         if game.problem != WITNESS.problem:
             played(game)
     return "skipped" if loaded.skipped else "loaded"
@@ -69,13 +72,16 @@ def outcome(loaded: GameSet, damaged_games: int = 1) -> str:
 def make_line(rng: Rng) -> bytes:
     """A line of a packed file: damaged in its bytes, its JSON or its problem."""
     whole = record(pick(rng, GAMES))
-    match int(rng.integers(4)):
+    match int(rng.integers(5)):
         case 0:
             return damaged(json.dumps(whole).encode(), rng)
         case 1:
             return damaged_json(whole, rng).encode("utf-8", "surrogatepass")
         case 2:
             return json.dumps({**whole, "pddl_problem": damaged_text(whole["pddl_problem"], rng)}).encode()
+        case 3:
+            place, sign = int(rng.integers(len(whole["task"]) + 1)), pick(rng, SIGNS)
+            return json.dumps({**whole, "task": whole["task"][:place] + sign + whole["task"][place:]}).encode()
     return json.dumps({**whole, "task_type": pick(rng, FAMILIES), "path": pick(rng, ("a", "movable", "Sliced", ""))}).encode()
 
 

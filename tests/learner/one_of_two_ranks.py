@@ -1,8 +1,7 @@
-"""One rank of two-rank updates; run by test_ranks.py with RANK, WORLD_SIZE and the address set, and a folder as argument."""
+"""One rank of two-rank updates, with the ranks' variables set; what it came to goes into a folder."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from safetensors.torch import save_file
@@ -15,8 +14,9 @@ from creditlab.learner.state import gather_state
 NAMED = ({"accepted": 2, "share": 0.5, "only here": 1.5}, {"accepted": 0, "share": 1.0, "broken": float("nan")})
 """Diagnostics of the two ranks: the second had nothing to say of one of them, and something that is no number."""
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
+
+def update(folder: Path) -> None:
+    """Three updates for every ZeRO stage, and the collectives that they do not show."""
     for name, (stage, of) in STAGES.items():
         trained = train(of[rank()], zero_stage=stage)
         weights, state = trained.weights, gather_state(trained.learner)

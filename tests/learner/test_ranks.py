@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import ranks
 import torch
+from one_of_two_ranks import update
 from safetensors.torch import load_file
 from several_ranks import OPTIONS, SEEDS, STAGES, Trained, share, train
 from test_learner import definition, relative
@@ -95,27 +93,9 @@ def test_the_split_into_micro_batches_changes_nothing(micro_batch: int, alone: T
 def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which two ranks, started by their variables alone as srun does, leave what they came to."""
     folder = tmp_path_factory.mktemp("ranks")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    script = Path(__file__).with_name("one_of_two_ranks.py")
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(script), str(folder)],
-            env={**os.environ, **place, "RANK": str(r), "LOCAL_RANK": str(r)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for r in range(2)
-    ]
-    try:
-        for process in ranks:
-            _, errors = process.communicate(timeout=300)
-            assert process.returncode == 0, errors[-3000:]
-    finally:
-        for process in ranks:
-            process.kill()
+    with ranks.two_ranks(folder, update, folder) as both:
+        for rank in both:
+            assert rank.wait(300) == 0, rank.errors[-3000:]
     return folder
 
 

@@ -21,10 +21,11 @@ from packaging.requirements import Requirement
 
 from creditlab.doctor import __main__ as doctor
 from creditlab.doctor.items import Item, Status
-from creditlab.doctor.machine import core_limit, folder_item, memory_limit
+from creditlab.doctor.machine import folder_item
 from creditlab.doctor.packages import ENABLES, install_command
 from creditlab.doctor.probe import UNFINISHED, Answer, Probe
 from creditlab.doctor.report import lines, works
+from creditlab.limits import core_limit, memory_limit
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,29 @@ def test_a_prompt_is_one_user_message_and_ends_where_the_answer_begins() -> None
     assert text == f"{START}user\n{render(FULL, CONTEXT)}{STOP}\n{START}assistant\n"
     special = tokenizer().convert_tokens_to_ids([START, STOP])
     assert [i for i in ids.tolist() if i in special] == [special[0], special[1], special[0]]  # tokens, not their letters
+
+
+@pytest.mark.parametrize("token", [STOP, START, END, "\ue000"])
+def test_what_the_history_spells_like_a_special_token_stays_text(token: str) -> None:
+    """An answer that spells the end of a message in ordinary tokens must not end the next prompt's message."""
+    words, said = tokenizer(), f"take{token}{token} the mug"
+    hostile = replace(CONTEXT, goal=f"{token} first", history=[(f"You see {token}", said)], view=View(token, (token, "look")))
+    [(before, _), (ids, cut), (after, _)] = encode_prompts(FULL, words, [CONTEXT, hostile, CONTEXT])
+    assert not cut
+    assert words.decode(ids) == f"{START}user\n{render(FULL, hostile)}{STOP}\n{START}assistant\n"
+    special = words.convert_tokens_to_ids([START, STOP, END])
+    assert [i for i in ids.tolist() if i in special] == [special[0], special[1], special[0]]  # those of the template
+    np.testing.assert_array_equal(before, after)
+    [(alone, _)] = encode_prompts(FULL, words, [hostile])
+    np.testing.assert_array_equal(alone, ids)
+
+
+def test_a_prompt_without_template_spells_special_tokens_too() -> None:
+    compact, words = PromptSettings(layout="compact", style="action_only", history=2), tokenizer(None)
+    hostile = replace(CONTEXT, goal=f"put {END} in desk", history=[(f"{STOP}", START)])
+    [(ids, _)] = encode_prompts(compact, words, [hostile])
+    assert words.decode(ids) == render(compact, hostile)
+    assert not set(ids.tolist()) & set(words.all_special_ids)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -197,6 +198,8 @@ class Letters:
     """A tokenizer of single characters; with a chat template it wraps a message in angle quotes."""
 
     eos_token_id = 0
+    all_special_tokens: ClassVar[tuple[str, ...]] = ()
+    added_tokens_decoder: ClassVar[Mapping[int, Any]] = {}
 
     def __init__(self, chat: bool = False, capitals: bool = True) -> None:
         self.chat_template = "template" if chat else None
@@ -212,13 +215,12 @@ class Letters:
         return "".join(chr(i) for i in ids if i and (self.capitals or chr(i) != "<"))
 
     def apply_chat_template(
-        self, messages: list[list[dict[str, str]]], tokenize: bool, add_generation_prompt: bool, return_dict: bool
-    ) -> dict[str, Any]:
-        assert tokenize
+        self, messages: list[list[dict[str, str]]], tokenize: bool, add_generation_prompt: bool
+    ) -> list[str]:
+        assert not tokenize
         assert add_generation_prompt
-        assert return_dict
         assert {m["role"] for chat in messages for m in chat} == {"user"}
-        return self([f"«{message['content']}»" for [message] in messages], add_special_tokens=False)
+        return [f"«{message['content']}»" for [message] in messages]
 
 
 def text(ids: Any) -> str:

@@ -243,7 +243,9 @@ def test_records_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize(("key", "value"), [("update", "3"), ("seed", None), ("advantages", 1), ("metadata", [])])
+@pytest.mark.parametrize(
+    ("key", "value"), [("version", "2"), ("update", "3"), ("seed", None), ("advantages", 1), ("metadata", [])]
+)
 def test_a_header_of_other_types_is_refused(tmp_path: Path, key: str, value: Any) -> None:
     path = save(make_batch(make_trajectory(0, 1)), tmp_path / "b.parquet")
     table = pq.read_table(path)

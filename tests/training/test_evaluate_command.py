@@ -226,7 +226,7 @@ MISTAKES = {
     "model=tiny": "model=tiny has nothing to evaluate; give model.path=<model folder>",
     "run={run}x": "there is no such folder, did you mean '{name}'?",
     "run={root}": "is no run folder, for it has no config.json; it holds {name}: name one of them",
-    "run={run}/checkpoints/update-000002/model": "is not the configuration of a run; a folder with a model goes",
+    "run={run}/checkpoints/update-000002/model": "is not the configuration of a run, for it lacks the section 'env'; a folder with",
     "model.path={run}": "is a run folder: evaluate it with run={run}",
     "model.path={root}/nowhere": "model.path={root}/nowhere does not exist",
     "model.path={root}": "{root} is no model: it has no config.json",
@@ -269,3 +269,26 @@ def test_help_names_every_key_of_the_command(capsys: pytest.CaptureFixture[str])
     assert evaluate.main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert all(key in shown for key in (*evaluate.OWN, *evaluate.READ))
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"env": {}, "model": {"name": "tiny"}, "evaluation": {}}, "it lacks the section 'engine'"),
+        ([], "it holds no keys"),
+        ({"env": None}, "'env' is no section of keys"),
+    ],
+)
+def test_what_is_no_configuration_of_a_run_is_named(
+    config: Any, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert f"{tmp_path / 'config.json'} is not the configuration of a run, for {problem};" in mistake(
+        capsys, f"run={tmp_path}"
+    )
+
+
+def test_a_component_without_a_name_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = quick_job(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({**job.config, "env": {"name": 3}}))
+    assert "is not the configuration of a run, for 'env' has no name;" in mistake(capsys, f"run={tmp_path}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from creditlab.memory import main
 from creditlab.policy.loading import load_model
 from creditlab.policy.shape import KNOWN, measure, shape_of
 from creditlab.training.memory import LOGIT, Estimate, estimate, layer_bytes
+from creditlab.training.remarks import of_start
 
 PUBLISHED = {
     "Qwen/Qwen2.5-1.5B-Instruct": 1_543_714_304,
@@ -64,8 +66,63 @@ def test_a_model_of_unknown_shape_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"model\.path=nobody/nothing is not on this machine, .* \(Qwen/Qwen2\.5-1\.5B-"):
         shape_of("nobody/nothing")
     (tmp_path / "config.json").write_text('{"model_type": "newest"}')
-    with pytest.raises(ValueError, match="its configuration cannot be used: "):
+    with pytest.raises(ValueError, match=r"model\.path=.*: the configuration in .* cannot be used: "):
         shape_of(str(tmp_path))
+
+
+@pytest.mark.parametrize("kind", ["newest", "qwen2"], ids=["of an unknown type", "of a known type"])
+def test_code_of_a_folder_is_not_run_whoever_says_yes(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """transformers asks on the terminal where nobody has told it not to, and imports the folder's module after a yes."""
+    where, ran = save_qwen(tmp_path / "model"), tmp_path / "ran"
+    (where / "configuration_newest.py").write_text(
+        "from transformers import Qwen2Config\n"
+        f"open({str(ran)!r}, 'w').close()\n"
+        f"class NewestConfig(Qwen2Config):\n    model_type = {kind!r}\n"
+    )
+    changes = {"model_type": kind, "auto_map": {"AutoConfig": "configuration_newest.NewestConfig"}}
+    (where / "config.json").write_text(json.dumps(json.loads((where / "config.json").read_text()) | changes))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\ny\n"))
+    code = main(["model=hf", f"model.path={where}"])
+    told = capsys.readouterr()
+    assert not ran.exists()
+    assert "[y/N]" not in told.out + told.err
+    if kind == "newest":
+        assert (code, "which is never run (trust_remote_code is off)" in told.err) == (2, True)
+    else:
+        assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "mamba", "num_hidden_layers": 1}, "a model of type mamba has no num_attention_heads"),
+        ({"model_type": "qwen3_moe", "num_hidden_layers": 1}, "a model of type qwen3_moe consists of experts"),
+        ({"model_type": "mixtral", "num_hidden_layers": 1}, "a model of type mixtral consists of experts"),
+        ({"model_type": "qwen2", "num_attention_heads": 0}, "no model can be built from its configuration: integer division"),
+        ({"model_type": "qwen2", "hidden_size": -3}, "no model can be built from its configuration: .*negative"),
+        ({"model_type": "qwen2", "num_hidden_layers": "x"}, "the configuration in .* cannot be used: .*num_hidden_layers"),
+        ({"model_type": ["x"]}, "the configuration in .* cannot be used: "),
+    ],
+)
+def test_a_model_that_cannot_be_estimated_is_refused_by_name(tmp_path: Path, config: dict[str, Any], message: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=rf"^model\.path={tmp_path}: {message}") as caught:
+        shape_of(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_whose_memory_cannot_be_estimated_says_why(tmp_path: Path) -> None:
+    where = save_qwen(tmp_path / "model", attention_dropout=0.5)
+    job = hf_job(where)
+    dropped, told = of_start(job, where)
+    assert dropped == "dropout is off, although the model's configuration has attention_dropout above 0"
+    assert told.startswith("estimated memory on one rank: ")
+    (where / "config.json").write_text('{"model_type": "mamba", "num_hidden_layers": 1}')
+    [told] = of_start(job, where)
+    assert told.startswith(f"memory is not estimated: model.path={where}: a model of type mamba has no")
+    assert of_start(compose_job([]), where) == []
 
 
 @pytest.mark.parametrize(("precision", "stage"), [("fp32", 0), ("fp32", 2), ("bf16", 1)])

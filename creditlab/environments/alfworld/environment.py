@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, overload
+from typing import Annotated, Any, ClassVar, Literal, overload
 
 import numpy as np
+from pydantic import BeforeValidator
 
 from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
 from creditlab.environments.alfworld.dice import Dice
@@ -34,10 +34,13 @@ from creditlab.environments.alfworld.views import Tracker
 from creditlab.environments.alfworld.vocabulary import phrases, texts
 from creditlab.environments.pool import WorkerPool
 from creditlab.environments.protocol import Panel, Task
+from creditlab.limits import own_cores
 
 _EVALUATION_SEEDS = 1 << 31
 """Generated games have a seed of (user's seed, number), the number in the lower 32 bits: training games in the lower half of
 them, evaluation games in the upper, so that no two coincide whatever the two seeds are."""
+_LONGEST_TIMEOUT = 1e7
+"""Four months; the system's clocks refuse much larger numbers."""
 _PARSED_GAMES = 1024
 """Parsed games kept in memory; the others are parsed again when they are played."""
 
@@ -76,12 +79,13 @@ class ALFWorld:
     """What plays the games: `fast`, this project's own engine, or `textworld`, the real one in worker processes (needs the
     extra `alfworld`)."""
     workers: int | None = None
-    """Worker processes of the real engine, each with one episode at a time; null for as many as there are cores."""
+    """Worker processes of the real engine, each with one episode at a time; null for as many as there are cores, divided
+    among the ranks on the machine."""
     timeout: float = 60.0
     """Seconds that a worker may take to start, to begin a game or to play a command; a slower one is stopped and replaced."""
     recycle: int = 200
     """Episodes after which a worker is replaced by a fresh one."""
-    grammar: GrammarName = "0.4"
+    grammar: Annotated[GrammarName, BeforeValidator(str)] = "0.4"  # a command line reads 0.3 as a number
     """The version of ALFWorld whose commands and texts are used: 0.4 (`move O to R`, `help`) or 0.3 and older
     (`put O in/on R`, arrival at `loc 12`, no `help`)."""
     hide_commands: tuple[str, ...] = ("help",)
@@ -99,8 +103,11 @@ class ALFWorld:
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise ValueError(f"env.{key} must be at least 1, not {value}")
-        if not self.timeout > 0:
-            raise ValueError(f"env.timeout must be above 0 seconds, not {self.timeout:g}")
+        if not 0 < self.timeout <= _LONGEST_TIMEOUT:
+            raise ValueError(
+                f"env.timeout must be above 0 and at most {_LONGEST_TIMEOUT:g} seconds, not {self.timeout:g}; "
+                "there is no value for no limit"
+            )
         if self.engine == "textworld" and not installed():
             raise ValueError("env.engine=textworld needs the alfworld package: pip install 'creditlab[alfworld]'")
         if not 0 <= self.seed < 1 << 31:
@@ -118,7 +125,7 @@ class ALFWorld:
     @property
     def width(self) -> int | None:
         """Number of workers of the real engine; None for the fast one."""
-        return (self.workers or len(os.sched_getaffinity(0))) if self.engine == "textworld" else None
+        return (self.workers or own_cores()) if self.engine == "textworld" else None
 
     @property
     def role(self) -> str:

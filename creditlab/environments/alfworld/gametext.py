@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
+
+_PLAIN = re.compile(r"[A-Za-z0-9 ,.'/-]{1,500}")
+PLAIN_SENTENCE = "at most 500 letters, digits, spaces and , . ' / -"
+"""What a task sentence may hold, in words."""
+
+
+def is_plain(sentence: str) -> bool:
+    """Whether a task sentence holds nothing but text: the real engine reads signs in it as code, which it would run."""
+    return _PLAIN.fullmatch(sentence) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from creditlab.environments.alfworld.commands import GrammarName
-from creditlab.environments.alfworld.gametext import GameText
+from creditlab.environments.alfworld.gametext import PLAIN_SENTENCE, GameText, is_plain
 
 _PACKAGES = ("alfworld", "textworld")
 _PLACEHOLDER = "UNKNOWN GOAL"
@@ -29,7 +29,13 @@ _OLD_GRAMMAR = (
 
 
 def pack(game: GameText, grammar: GrammarName = "0.4") -> str:
-    """A game as the JSON text of a `.tw-pddl` file. Raises ValueError where the alfworld package is not installed."""
+    """A game as the JSON text of a `.tw-pddl` file.
+
+    Raises ValueError where the alfworld package is not installed, and for a task that is no plain sentence: it becomes part
+    of a grammar, in which the engine evaluates what stands in braces.
+    """
+    if not is_plain(game.task):
+        raise ValueError(f"{game.name or 'the game'}: its task {game.task[:40]!r} is no plain sentence ({PLAIN_SENTENCE})")
     domain, texts = domain_and_texts(grammar)
     return json.dumps(
         {

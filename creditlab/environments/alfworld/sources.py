@@ -21,7 +21,7 @@ from typing import Any
 
 from creditlab import strict_json
 from creditlab.environments.alfworld.families import FAMILIES, task_sentences
-from creditlab.environments.alfworld.gametext import GameText
+from creditlab.environments.alfworld.gametext import PLAIN_SENTENCE, GameText, is_plain
 from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.scenes import room_of_plan
 
@@ -225,15 +225,18 @@ def _official_filter(name: str) -> None:
 
 def _game(name: str, task: str, family: str, plan: int, problem: str) -> GameText:
     """The game, once its problem has been parsed, so that a damaged one is not met in the middle of a run."""
+    sentence = task.strip().removesuffix(".")
+    if not is_plain(sentence):
+        raise UnreadableGameError(f"the task is no plain sentence ({PLAIN_SENTENCE})")
     try:
-        game = parse_problem(problem, task, name)
+        game = parse_problem(problem, sentence, name)
     except ValueError as error:
         raise UnreadableGameError(str(error).removeprefix(f"{name}: ")) from None
     if game.family != family:
         raise UnreadableGameError(f"the goal is that of {game.family}, the task type is {family}")
     if len(game.targets) < game.required or not (game.goal_receptacles or game.lamps):
         raise UnreadableGameError("nothing in it can satisfy the goal")
-    return GameText(name, task.strip().removesuffix("."), family, room_of_plan(plan), plan, problem)
+    return GameText(name, sentence, family, room_of_plan(plan), plan, problem)
 
 
 def _family(record: Mapping[str, Any]) -> str:

@@ -16,6 +16,8 @@ from typing import Any
 
 _TRANSLATIONS = 4
 """Translated problems kept: two of each of the last two games."""
+_TEMPLATES = 4096
+"""Parsed templates and conditions kept; a game has some hundreds, many of them shared with other games."""
 
 
 class RealEngine:
@@ -30,6 +32,11 @@ class RealEngine:
         if not hasattr(planner.pddl2sas, "cache_info"):
             # a new episode translates its problem four times, with two different results; siblings play the same problem
             planner.pddl2sas = lru_cache(maxsize=_TRANSLATIONS)(planner.pddl2sas)
+        for module in ("textworld.envs.pddl.textgen", "textworld.logic"):
+            parser: Any = import_module(module)._PARSER
+            if not hasattr(parser.parse, "cache_info"):
+                # parses the same few templates and conditions at every step, which takes more than half of its time
+                parser.parse = lru_cache(maxsize=_TEMPLATES)(parser.parse)
         self._env: Any = AlfredDemangler(PddlEnv(EnvInfos(won=True, admissible_commands=True)), shuffle=False)
         self._packed: str | None = None
         self._state: Any = None
