@@ -18,9 +18,9 @@ def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str,
         return {}
     informative, compared = informative_groups(rows), sizes[trained]
     return {
-        "singleton_rate": np.count_nonzero(compared <= 1) / len(compared),
+        "singleton_rate": float(np.count_nonzero(compared <= 1) / len(compared)),
         "group_size": float(np.mean(compared)),
-        "zero_fraction": np.count_nonzero((advantages == 0) & trained) / len(compared),
+        "zero_fraction": float(np.count_nonzero((advantages == 0) & trained) / len(compared)),
         "informative_groups": float(np.mean(informative)),
         "zero_variance_groups": int(np.sum(~informative)),
     }
