@@ -22,6 +22,8 @@ FULL_TURN, FULL_DISTINCT = 30, 25
 """Turn and number of distinct observations at which their thermometers are full."""
 PRINCIPAL = 3
 """Principal directions taken out of the hidden states: what they share says little about a single context."""
+NO_REST = 1e-6
+"""Share of the largest hidden state up to which what is left of one counts as nothing; they are recorded in float32."""
 CELLS = 1 << 18
 """Largest number of pairwise weights held at once."""
 
@@ -130,4 +132,7 @@ def _distinctive(hidden: Floats, rows: Rows) -> Floats:
         return hidden
     _, directions = np.linalg.eigh(sample.T @ sample)
     top = directions[:, -PRINCIPAL:]
-    return np.asarray(hidden - hidden @ top @ top.T)
+    rest = np.asarray(hidden - hidden @ top @ top.T)
+    # what rounding leaves of a vector within those directions is no direction of its own
+    small = np.linalg.norm(rest, axis=1) <= NO_REST * np.linalg.norm(sample, axis=1).max()
+    return np.where(small[:, None], 0.0, rest)

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from creditlab.learner.balance import balanced, mass_by_length
 from creditlab.learner.batching import StepPlan, plan_steps
 from creditlab.learner.distributed import add_up, gather, gather_texts, largest, start_processes, total, world_size
 from creditlab.learner.losses import Denominators, PolicyLoss, policy_loss
@@ -124,6 +125,9 @@ class Learner:
         """
         self.engine.train()
         self._stale = True
+        if self.settings.trajectory_weight == "equal":
+            batch = balanced(batch)
+        mass = mass_by_length(batch)
         result = UpdateResult({})
         history: list[dict[str, float]] = []
         for epoch in range(self.settings.epochs):
@@ -139,6 +143,7 @@ class Learner:
             count = {k: self.settings.epochs if k.endswith("_realised") else len(history) for k in history[0]}
             result.metrics = {k: sum(h[k] for h in history) / count[k] for k in history[0]}
             result.metrics["actor/ratio_p95_first"] = history[0]["actor/ratio_p95"]
+            result.metrics |= mass
         if result.skipped and history:
             result.skipped += f" (after {len(history)} whole optimizer steps, which stay)"
         result.metrics["actor/lr"] = self.settings.lr
@@ -147,7 +152,7 @@ class Learner:
 
     def idle_step(self) -> None:
         """An optimizer step with learning rate and gradient 0: moments exist after it, weights are as before."""
-        batch = TrainBatch((), (), (), np.zeros(0), (), NO_ROWS, describe=str)
+        batch = TrainBatch((), (), (), np.zeros(0), (), NO_ROWS, NO_ROWS, NO_ROWS, describe=str)
         loss, _, _ = self._micro(batch, None, Denominators(0, 0), _Sums(batch))
         rates = [group["lr"] for group in self.optimizer.param_groups]
         for group in self.optimizer.param_groups:

@@ -28,6 +28,10 @@ class TrainBatch:
     auxiliary: tuple[AuxiliaryLoss, ...]
     keys: NDArray[np.int64]
     """A stable number per decision, from group, slot and turn: shuffling by it is the same on any number of ranks."""
+    trajectories: NDArray[np.int64]
+    """The trajectory of each decision, as a number of this rank."""
+    lengths: NDArray[np.int64]
+    """Number of decisions of that trajectory."""
     describe: Callable[[int], str] = field(repr=False)
     """Names a row in messages."""
 
@@ -54,6 +58,8 @@ class TrainBatch:
             advantages=credit.advantages,
             auxiliary=credit.auxiliary,
             keys=np.array([_key(rows.group_names[g], int(s), int(t)) for g, s, t in names], dtype=np.int64),
+            trajectories=rows.trajectory,
+            lengths=rows.length[rows.trajectory],
             describe=rows.describe,
         )
 

@@ -46,6 +46,9 @@ class DeepSpeedLearner:
     """Coefficient of the k3 KL to the frozen reference; above 0 the reference is built."""
     aggregation: Literal["token_mean", "seq_mean_token_mean", "seq_mean_token_sum"] = "token_mean"
     """How token losses become one number; denominators are those of the whole optimizer step."""
+    trajectory_weight: Literal["per_step", "equal"] = "per_step"
+    """Whether every decision weighs alike in the policy loss, so that longer trajectories weigh more, as in published code,
+    or every trajectory does."""
     pair_placement: Literal["pack", "filter"] = "pack"
     """`pack` puts both rows of a preference into one micro-batch; `filter` keeps only pairs that land together."""
     precision: Literal["fp32", "bf16"] = "fp32"

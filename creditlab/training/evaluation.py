@@ -27,6 +27,14 @@ def evaluate(
     return panel_metrics(panel, [play_panel(env, policy, panel, temperature, 0, progress, report)])
 
 
+def expected_informative(success: float, group_size: int) -> float:
+    """Probability that sibling outcomes differ, 1 − p^G − (1−p)^G, where every task is solved at the mean rate p.
+
+    An upper bound for tasks of unequal difficulty: what is easy or hopeless is so for all siblings.
+    """
+    return 1.0 - success**group_size - (1.0 - success) ** group_size
+
+
 def play_panel(
     env: Environment,
     policy: Policy,

@@ -40,7 +40,7 @@ from creditlab.training import remarks
 from creditlab.training.assign import assign, own_part, scope_of_credit
 from creditlab.training.checkpoint import Checkpoint, store_of
 from creditlab.training.collect import Timing, collect
-from creditlab.training.evaluation import episode_metrics, evaluate
+from creditlab.training.evaluation import episode_metrics, evaluate, expected_informative
 from creditlab.training.failure import TrainingFailedError, agreed
 from creditlab.training.features import record_features
 from creditlab.training.folder import check_present, interruption, locked, prepare_folder
@@ -303,6 +303,8 @@ class Session:
         )
         if not metrics["val/episodes"]:
             raise TrainingFailedError("every episode of the evaluation failed; events.jsonl names the first error")
+        size = self.settings.rollout.group_size
+        metrics["val/informative_groups_expected"] = expected_informative(metrics[m.VAL_SUCCESS], size)
         metrics[m.TIME_EVALUATION] = time.perf_counter() - started
         self._spend(m.TIME_EVALUATION, metrics[m.TIME_EVALUATION])
         if update == 0:

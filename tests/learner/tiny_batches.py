@@ -84,6 +84,8 @@ def permuted(batch: TrainBatch, order: NDArray[np.int64]) -> TrainBatch:
         old_logp=tuple(batch.old_logp[i] for i in order),
         advantages=batch.advantages[order],
         keys=batch.keys[order],
+        trajectories=batch.trajectories[order],
+        lengths=batch.lengths[order],
         describe=lambda row: batch.describe(int(order[row])),
     )
 

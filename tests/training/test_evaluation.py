@@ -17,7 +17,7 @@ from creditlab.policy.engine import Sample
 from creditlab.policy.policy import Decision
 from creditlab.policy.prompts import Projection
 from creditlab.rollouts import State, StopReason, Trajectory
-from creditlab.training.evaluation import _standard_error, evaluate
+from creditlab.training.evaluation import _standard_error, evaluate, expected_informative
 
 
 class Puppet:
@@ -113,3 +113,10 @@ def test_episodes_of_one_task_are_no_independent_draws() -> None:
     assert _standard_error(played, tasks, tasks) == pytest.approx(2**0.5 / 4)
     apart = [Task(str(i), "f", "") for i in range(4)]
     assert _standard_error(played, apart, apart) == pytest.approx((0.25 / 4) ** 0.5)
+
+
+def test_expected_share_of_informative_groups() -> None:
+    """Of groups of two at rate 1/2 half differ; at 0.18, 1 − .0324 − .6724 of them do; nothing differs at 0 and 1."""
+    assert expected_informative(0.5, 2) == pytest.approx(0.5)
+    assert expected_informative(0.18, 2) == pytest.approx(0.2952)
+    assert expected_informative(0.0, 8) == expected_informative(1.0, 8) == 0.0
