@@ -34,9 +34,15 @@ CHOSEN = ("env", "model", "engine", "learner", "tracking")
 SECTION_CLASSES: dict[str, type] = {**SECTIONS, "prompt": PromptSettings}
 VOLATILE = ("resume", "overwrite", "run_root", "tracking", "name", "seed")
 """Keys that do not change what a run computes."""
-VOLATILE_WITHIN = {"training": ("updates", "timeout"), "learner": ("zero_stage",)}
-"""The same within sections: a run can be extended, and resumed on ranks that shard its weights in another way."""
+VOLATILE_WITHIN = {
+    "training": ("updates", "timeout", "threads", "max_skipped"),
+    "rollout": ("batch_size",),
+    "checkpoint": ("every", "keep", "rollouts_every"),
+}
+"""The same within sections: a run can be extended, kept in another way, and resumed with less memory.
 
+What changes rounding alone counts among them; of components it is what they call `operational`.
+"""
 
 BASE = "base"
 """Top-level node of the method that a wrapper changes, chosen with `method@base=`."""
@@ -162,7 +168,9 @@ class Job:
         kept = {k: v for k, v in self.config.items() if k not in VOLATILE}
         for section, names in VOLATILE_WITHIN.items():
             kept[section] = {k: v for k, v in kept.get(section, {}).items() if k not in names}
-        kept["env"] = {k: v for k, v in kept["env"].items() if k not in getattr(self.env, "operational", ())}
+        for group in CHOSEN:
+            unused = getattr(getattr(self, group), "operational", ())
+            kept |= {group: {k: v for k, v in kept[group].items() if k not in unused}} if group in kept else {}
         return hashlib.sha256(json.dumps(_canonical(kept), sort_keys=True).encode()).hexdigest()[:10]
 
     @property

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,12 +22,14 @@ from rich.text import Text
 
 from creditlab.cli import complain, run_hydra
 from creditlab.config import TOP_LEVEL, Job
+from creditlab.limits import try_writing
 from creditlab.options import ConfigError, shown, unknown_key
+from creditlab.plaintext import clean
 from creditlab.registry import registry
 from creditlab.stopping import EXIT_FAILED, end_when_told
 from creditlab.tracking import ConsoleListener, Metrics
 from creditlab.tracking import metrics as m
-from creditlab.tracking.text import clean, duration, encodable, percent
+from creditlab.tracking.text import duration, encodable, percent
 from creditlab.tracking.writing import WriteError
 from creditlab.training.manifest import made_with, manifest, write_json
 from creditlab.training.past_run import LAST, Chosen, PastRun, open_run
@@ -357,7 +358,7 @@ def _check_writable(path: Path) -> None:
     """Refuses a place for the results in which nothing can be written, before anything is played."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=path.parent).close()
+        try_writing(path.parent)
     except OSError as error:
         raise ConfigError(f"json={path}: cannot write there: {error.strerror}; choose another file, or json=-") from None
 

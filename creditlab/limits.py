@@ -1,8 +1,9 @@
-"""What a process may use of its machine: cores and memory, limits of containers included."""
+"""What a process may use of its machine: cores and memory, limits of containers included, and folders."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,6 +51,11 @@ def memory_limit(cgroups: Path = _CGROUPS, own: Path = _OWN_GROUP) -> int | None
             with suppress(OSError, ValueError):
                 limits.append(int((folder / file).read_text()))
     return min((limit for limit in limits if limit < _NO_LIMIT), default=None)
+
+
+def try_writing(folder: Path) -> None:
+    """Raises OSError where no file can be made in a folder; none stays behind."""
+    tempfile.TemporaryFile(dir=folder).close()
 
 
 def _folders(cgroups: Path, own: Path, controller: str) -> list[Path]:

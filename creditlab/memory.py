@@ -15,7 +15,7 @@ from rich.table import Table
 
 from creditlab.cli import compose_job, warn_failed_plugins
 from creditlab.plaintext import gibibytes
-from creditlab.stopping import EXIT_MISTAKE
+from creditlab.stopping import EXIT_MISTAKE, tell
 from creditlab.training.memory import Estimate, estimate
 
 OUTPUTS = ("table", "json")
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str], console: Console | None = None) -> int:
             raise ValueError(f"output={output} is not one of {', '.join(OUTPUTS)}")
         found = estimate(compose_job(overrides), ranks)
     except ValueError as error:
-        sys.stderr.write(f"creditlab.memory: {error}\n")
+        tell(str(error), "creditlab.memory")
         return EXIT_MISTAKE
     if output == "json":
         sys.stdout.write(json.dumps(found.plain(), indent=2) + "\n")

@@ -5,9 +5,14 @@ from __future__ import annotations
 GIB, MIB = 1 << 30, 1 << 20
 
 
+def printable(text: str) -> str:
+    """Text on one line, without characters that would steer a terminal."""
+    return "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in text)
+
+
 def clean(text: str, limit: int = 300) -> str:
     """Foreign text on one line without control characters, at most `limit` characters."""
-    line = "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
+    line = printable(" ".join(text.split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

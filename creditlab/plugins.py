@@ -14,8 +14,9 @@ from rich.text import Text
 
 from creditlab.hookspecs import GROUPS
 from creditlab.options import did_you_mean, option_docs, options_model, shown, type_name
+from creditlab.plaintext import printable
 from creditlab.registry import Component, Registry, registry
-from creditlab.stopping import EXIT_MISTAKE
+from creditlab.stopping import EXIT_MISTAKE, tell
 
 
 def main(arguments: Sequence[str], console: Console | None = None, found: Registry | None = None) -> int:
@@ -32,12 +33,12 @@ def main(arguments: Sequence[str], console: Console | None = None, found: Regist
     if words and not chosen:
         known = sorted({label for c in components for label in _labels(c)})
         near = did_you_mean(words[0], known) if len(words) == 1 else ""
-        sys.stderr.write(f"creditlab.plugins: nothing is called {' '.join(words)!r}{near}; without a word all are listed\n")
+        tell(f"nothing is called {' '.join(words)!r}{near}; without a word all are listed", "creditlab.plugins")
         return EXIT_MISTAKE
     for component in chosen:
         _print(console, component)
     for name, reason in found.failed.items():
-        console.print(Text.assemble((f"failed to load {name}: ", "bold red"), reason))
+        console.print(Text.assemble((f"failed to load {name}: ", "bold red"), printable(reason)))
     return 0
 
 

@@ -7,6 +7,8 @@ import signal
 import sys
 from types import FrameType
 
+from creditlab.plaintext import printable
+
 EXIT_FAILED = 1
 """Exit code of a run that cannot go on."""
 EXIT_MISTAKE = 2
@@ -29,8 +31,11 @@ def end_when_told() -> None:
         signal.signal(number, end)
 
 
-def tell(message: str) -> None:
-    """Writes one line on stderr; of the ranks of a machine, which read the same command line, only the first one does."""
-    if os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0")) == "0":
-        sys.stderr.write(f"creditlab: {message}\n")
+def tell(message: str, program: str = "creditlab", *, every_rank: bool = False) -> None:
+    """Writes one line on stderr, without what would steer a terminal.
+
+    Of the ranks of a machine, which read the same command line, only the first one does, unless it concerns `every_rank`.
+    """
+    if every_rank or os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0")) == "0":
+        sys.stderr.write(f"{program}: {printable(message)}\n")
         sys.stderr.flush()

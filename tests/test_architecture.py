@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "environments": {"hookspecs", "limits", "plaintext", "rollouts", "strict_json"},
     "policy": {"hookspecs", "plaintext", "rollouts"},
     "learner": {"credit", "hookspecs", "rollouts"},
-    "tracking": {"hookspecs", "registry", "rollouts", "strict_json"},
+    "tracking": {"hookspecs", "plaintext", "registry", "rollouts", "strict_json"},
     "analysis": {"credit", "hookspecs", "registry", "rollouts", "tracking"},
 }
 """Packages of the core and what each may know of the others; those that put them together are not listed."""

@@ -14,7 +14,7 @@ from creditlab.doctor.machine import folder_item, machine_items, system
 from creditlab.doctor.packages import PACKAGE, base_items, extra_items, install_command, modules_of, needs
 from creditlab.doctor.probe import Answer, Probe
 from creditlab.doctor.report import show, to_json, works
-from creditlab.stopping import EXIT_MISTAKE, end_when_told
+from creditlab.stopping import EXIT_MISTAKE, end_when_told, tell
 
 USAGE = """\
 python -m creditlab.doctor [run_root=<folder>] [json=-|<file>]
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     given = {key: value for key, _, value in (argument.partition("=") for argument in arguments)}
     unknown = [key for key, value in given.items() if key not in ("json", "run_root") or not value]
     if unknown:
-        sys.stderr.write(f"creditlab.doctor: cannot read {unknown[0]!r}; it takes run_root=<folder> and json=-|<file>\n")
+        tell(f"cannot read {unknown[0]!r}; it takes run_root=<folder> and json=-|<file>", "creditlab.doctor")
         return EXIT_MISTAKE
     items = examine(given.get("run_root"))
     if given.get("json") == "-":
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             Path(given["json"]).write_text(to_json(items) + "\n", encoding="utf-8")
         except OSError as error:
-            sys.stderr.write(f"creditlab.doctor: cannot write json={given['json']}: {error.strerror}\n")
+            tell(f"cannot write json={given['json']}: {error.strerror}", "creditlab.doctor")
             return EXIT_MISTAKE
     if given.get("json") != "-":
         show(items)

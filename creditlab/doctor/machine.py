@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from creditlab.doctor.items import Item, Status
-from creditlab.limits import core_limit, memory_limit, usable_cores
+from creditlab.limits import core_limit, memory_limit, try_writing, usable_cores
 from creditlab.plaintext import gibibytes
 
 THREADS = "OMP_NUM_THREADS"
@@ -88,7 +87,7 @@ def _gpu(gpu: Mapping[str, Any] | None) -> Item:
 def _write_error(folder: Path) -> str | None:
     """Why no file can be made in a folder."""
     try:
-        tempfile.TemporaryFile(dir=folder).close()
+        try_writing(folder)
     except OSError as error:
         return error.strerror or str(error)
     return None

@@ -12,11 +12,12 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from creditlab.plaintext import clean
+
 _MARK = "creditlab.doctor "
 """What starts a line of an answer; anything else on stdout comes from the packages that are imported."""
 UNFINISHED = "unfinished"
 """In place of a reason: the process ended while it imported the module."""
-_LONGEST = 300
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def _wandb() -> dict[str, Any]:
 
 
 def _reason(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_one_line(str(error))}"
+    return f"{type(error).__name__}: {clean(str(error))}"
 
 
 def _tell(name: str, value: Any) -> None:
@@ -141,11 +142,7 @@ def _tell(name: str, value: Any) -> None:
 
 
 def _last_line(text: str) -> str:
-    return _one_line(next((line for line in reversed(text.splitlines()) if line.strip()), ""))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_LONGEST]
+    return clean(next((line for line in reversed(text.splitlines()) if line.strip()), ""))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from creditlab.doctor.items import Item, Status
+from creditlab.plaintext import printable
 
 WIDTH = 80
 _STYLES = {Status.OK: "green", Status.ABSENT: "dim", Status.WARNING: "yellow", Status.BROKEN: "bold red"}
@@ -26,7 +27,10 @@ def to_json(items: Sequence[Item]) -> str:
 
 
 def lines(items: Sequence[Item], width: int = WIDTH) -> Iterator[tuple[str, Status | None]]:
-    """The report line by line, each with the status it belongs to; a remedy stands below its item and is never broken."""
+    """The report line by line, each with the status it belongs to; a remedy stands below its item and is never broken.
+
+    What packages and folders are called and say cannot steer a terminal.
+    """
     column = max(len(item.name) for item in items)
     section = ""
     for item in items:
@@ -34,11 +38,11 @@ def lines(items: Sequence[Item], width: int = WIDTH) -> Iterator[tuple[str, Stat
             yield from ([("", None)] if section else [])
             section = item.section
             yield section, None
-        start = f"  {item.status:<4}  {item.name:<{column}}  "
-        yield from ((line, item.status) for line in _wrapped(item.text, start, width))
+        start = f"  {item.status:<4}  {printable(item.name):<{column}}  "
+        yield from ((line, item.status) for line in _wrapped(printable(item.text), start, width))
         if item.remedy:
-            yield f"{' ' * len(start)}> {item.remedy}", None
-    broken = [item.name for item in items if item.status is Status.BROKEN]
+            yield f"{' ' * len(start)}> {printable(item.remedy)}", None
+    broken = [printable(item.name) for item in items if item.status is Status.BROKEN]
     yield "", None
     verdict = f"What the base needs is broken: {', '.join(broken)}." if broken else "The base works."
     yield verdict, Status.BROKEN if broken else Status.OK

@@ -55,3 +55,8 @@ class DeepSpeedLearner:
     """Arithmetic of the forward and backward pass; bf16 keeps float32 master weights, for which it takes ZeRO stage 1."""
     zero_stage: Annotated[int, Field(ge=0, le=3)] = 0
     """ZeRO stage of DeepSpeed: 0 shards nothing, 1 optimizer states, 2 gradients too, 3 weights too."""
+
+    @property
+    def operational(self) -> tuple[str, ...]:
+        """Options that change memory, speed and rounding; they do not make it another run."""
+        return ("zero_stage", "micro_batch") if self.pair_placement == "pack" else ("zero_stage",)

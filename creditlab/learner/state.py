@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from creditlab.learner.distributed import rank
 from creditlab.learner.learner import Learner
@@ -41,20 +43,17 @@ def gather_state(learner: Learner) -> LearnerState:
 def load_optimizer(learner: Learner, folder: Path) -> None:
     """Puts the saved moments, step and master weights back; raises ValueError naming a file that does not fit."""
     path = folder / OPTIMIZER_FILE
-    tensors = load_file(path)
-    expected = {f"{name}/{moment}" for name, _ in learner.module.named_parameters() for moment in MOMENTS}
-    if tensors and not expected <= tensors.keys():
-        raise ValueError(f"{path} belongs to another model: it lacks {sorted(expected - tensors.keys())[0]!r}")
-    if not tensors:
-        return
-    if isinstance(learner.engine.optimizer, GuardedAdamW):
-        for name, parameter in learner.module.named_parameters():
-            learner.optimizer.state[parameter] = {
-                "step": tensors["step"].clone(),
-                **{moment: tensors[f"{name}/{moment}"].to(parameter.device).clone() for moment in MOMENTS},
-            }
-        return
-    _load_sharded(learner, tensors)
+    with safe_open(path, "pt") as saved:  # one tensor at a time: a rank need not hold the moments of all of them
+        names = set(saved.keys())
+        expected = {f"{name}/{moment}" for name, _ in learner.module.named_parameters() for moment in MOMENTS}
+        if names and not expected <= names:
+            raise ValueError(f"{path} belongs to another model: it lacks {sorted(expected - names)[0]!r}")
+        if not names:
+            return
+        if isinstance(learner.engine.optimizer, GuardedAdamW):
+            _load_whole(learner, saved.get_tensor)
+        else:
+            _load_sharded(learner, saved.get_tensor, names)
 
 
 def optimizer_tensors(learner: Learner) -> dict[str, torch.Tensor]:
@@ -99,14 +98,22 @@ def _full_master(parameter: torch.nn.Parameter) -> torch.Tensor:
     return tensor
 
 
-def _load_sharded(learner: Learner, tensors: dict[str, torch.Tensor]) -> None:
+def _load_whole(learner: Learner, tensor: Callable[[str], torch.Tensor]) -> None:
+    for name, parameter in learner.module.named_parameters():
+        learner.optimizer.state[parameter] = {
+            "step": tensor("step").clone(),
+            **{moment: tensor(f"{name}/{moment}").to(parameter.device).clone() for moment in MOMENTS},
+        }
+
+
+def _load_sharded(learner: Learner, tensor: Callable[[str], torch.Tensor], names: Collection[str]) -> None:
     from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
 
     learner.idle_step()  # shards of the moments exist only after a first step
     for name, parameter in learner.module.named_parameters():
         for moment in MOMENTS:
-            safe_set_full_optimizer_state(parameter, tensors[f"{name}/{moment}"], moment)
-        if f"{name}/master" in tensors:  # without ZeRO the weights themselves were the master weights
-            safe_set_full_fp32_param(parameter, tensors[f"{name}/master"])
+            safe_set_full_optimizer_state(parameter, tensor(f"{name}/{moment}"), moment)
+        if f"{name}/master" in names:  # without ZeRO the weights themselves were the master weights
+            safe_set_full_fp32_param(parameter, tensor(f"{name}/master"))
     for state in learner.optimizer.state.values():
-        state["step"] = tensors["step"].clone()
+        state["step"] = tensor("step").clone()

@@ -96,6 +96,8 @@ class HFModel:
 
     axis: ClassVar[str] = "model"
     name: ClassVar[str] = "hf"
+    operational: ClassVar[tuple[str, ...]] = ("attention", "gradient_checkpointing")
+    """Options that change memory, speed and rounding; they do not make it another run."""
 
     path: str | None = None
     """Folder of the model, or its id on the hub (`Qwen/Qwen2.5-1.5B-Instruct`); safetensors only, none of its code is run."""

@@ -11,11 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
+from creditlab.plaintext import clean
 from creditlab.tracking import metrics as names
 from creditlab.tracking.events import Listener, Metrics, Run, Summary
 from creditlab.tracking.jsonl import read
 from creditlab.tracking.summary import evaluations, summarise
-from creditlab.tracking.text import clean, duration, encodable, percent, sparkline
+from creditlab.tracking.text import duration, encodable, percent, sparkline
 
 Mode = Literal["auto", "live", "plain", "quiet"]
 

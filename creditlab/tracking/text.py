@@ -1,4 +1,4 @@
-"""Short texts for people: numbers, durations, curves in one line, and foreign text made harmless."""
+"""Short texts for people: numbers, durations, and curves in one line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from collections.abc import Sequence
 _BARS = "▁▂▃▄▅▆▇█"
 _SMALLEST_SPAN = 0.1
 """A curve flatter than ten points is not blown up to full height."""
-
-
-def clean(text: str, limit: int = 300) -> str:
-    """Foreign text on one line without control characters, at most `limit` characters."""
-    line = "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def encodable(text: str, encoding: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from creditlab.plaintext import reason
 from creditlab.tracking.config import TrackingConfig
 from creditlab.tracking.events import Listener, Metrics, Run, Summary
 from creditlab.tracking.jsonl import read
@@ -37,7 +38,7 @@ class WandbListener(Listener):
                 self._run = self._open(run, mode, name)
                 break
             except Exception as error:  # a refused network, an unknown host, a bad key: all of them must not matter
-                warnings.append(f"W&B cannot start {mode}: {_first_line(error)}")
+                warnings.append(f"W&B cannot start {mode}: {reason(error)}")
                 _end_service(1)  # it would keep the run's id in use
         return warnings
 
@@ -116,7 +117,7 @@ def has_key(warnings: list[str]) -> bool:
     try:
         return bool(wandb.login(prompt=False, verify=False))
     except Exception as error:  # such as a key of the wrong length
-        warnings.append(f"W&B refuses the configured key: {_first_line(error)}")
+        warnings.append(f"W&B refuses the configured key: {reason(error)}")
         return False
 
 
@@ -135,7 +136,3 @@ def _run_id(run: Run) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(name, encoding="utf-8")
     return name
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

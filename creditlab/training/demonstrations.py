@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from creditlab import __version__
 from creditlab.environments.protocol import Environment, Task
+from creditlab.limits import try_writing
 from creditlab.options import ConfigError
 from creditlab.policy.policy import encode_prompts, encode_target
 from creditlab.policy.prompts import Context
@@ -134,7 +135,7 @@ class WarmStartCache:
         """Makes the cache's folder without what killed processes left; raises ConfigError where it cannot be written."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=self.root).close()
+            try_writing(self.root)
         except OSError as error:
             raise ConfigError(
                 f"warm_start.cache: cannot write {self.root}: {error.strerror}; set warm_start.cache to another folder"

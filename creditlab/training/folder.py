@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import logging
 import math
 import os
 import shutil
@@ -21,12 +23,17 @@ from creditlab.tracking.jsonl import STEP, read
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore, store_of
 from creditlab.training.failure import agreed
 
+_log = logging.getLogger(__name__)
+_TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
+"""What a lock that somebody else holds is answered with; anything else means that there are no locks."""
+
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keeps other processes out of a run folder; the lock ends with the process, however it ends.
 
-    Raises ConfigError when another process is at work there. A folder in which nothing was written does not stay behind.
+    Raises ConfigError when another process is at work there; where a file system has no locks, that is logged. A folder in
+    which nothing was written does not stay behind.
     """
     if rank() != 0:
         yield
@@ -39,8 +46,11 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(f"{folder} is in use by another process; wait for it, or give this run another name=") from None
+        except OSError as error:
+            if error.errno in _TAKEN:
+                wait = "wait for it, or give this run another name="
+                raise ConfigError(f"{folder} is in use by another process; {wait}") from None
+            _log.warning("%s cannot be locked (%s); see to it that no other process works there", folder, error.strerror)
         yield
     finally:
         os.close(handle)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from creditlab.config import Job
 from creditlab.learner.distributed import RankLostError, rank, start_processes, take_leave, world_size
 from creditlab.options import ConfigError
-from creditlab.stopping import EXIT_FAILED, EXIT_MISTAKE
+from creditlab.stopping import EXIT_FAILED, EXIT_MISTAKE, tell
 from creditlab.training.failure import ElsewhereError, TrainingFailedError
 from creditlab.training.folder import ignore_signals, terminable
 
@@ -57,6 +56,5 @@ def _leave() -> bool:
 
 def _tell(message: str, code: int) -> int:
     """Writes one line on stderr, whichever rank this is; returns the exit code."""
-    sys.stderr.write(f"creditlab: {message}\n")
-    sys.stderr.flush()
+    tell(message, every_rank=True)
     return code

@@ -36,7 +36,7 @@ class TrainingSettings:
     """Torch threads per process; 0 leaves torch's own choice. On shared cores one is fastest for a tiny model."""
     max_skipped: Positive = 3
     """Updates skipped in a row for a non-finite loss or gradient before the run stops."""
-    timeout: Annotated[float, Field(gt=0)] = 3600.0
+    timeout: Annotated[float, Field(gt=0, le=1e7)] = 3600.0
     """Seconds that a rank waits for the others, as while the first one makes the warm start, before the run ends."""
 
 

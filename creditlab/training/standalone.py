@@ -13,9 +13,9 @@ from safetensors import SafetensorError
 from creditlab.config import Job
 from creditlab.environments.protocol import Panel
 from creditlab.options import ConfigError
+from creditlab.plaintext import reason
 from creditlab.policy.policy import Policy
 from creditlab.rollouts import Trajectory
-from creditlab.tracking.text import clean
 from creditlab.training.evaluation import panel_metrics, play_panel
 from creditlab.training.failure import agreed
 from creditlab.training.start import load_policy, make_policy
@@ -68,7 +68,7 @@ def _load(job: Job, folder: Path) -> Policy:
     try:
         model, tokenizer = load_policy(job, folder, training=False)
     except (OSError, KeyError, SafetensorError) as error:  # of a folder that was damaged since creditlab wrote it
-        raise ConfigError(f"the model in {folder} cannot be loaded: {clean(str(error)) or type(error).__name__}") from None
+        raise ConfigError(f"the model in {folder} cannot be loaded: {reason(error)}") from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.float32 if job.learner.precision == "fp32" else torch.bfloat16
     return make_policy(job, model.to(device=device, dtype=dtype).eval(), tokenizer)

@@ -127,8 +127,23 @@ def test_the_hash_ignores_what_does_not_change_the_computation() -> None:
     assert plain.folder == Path(f"runs/mcgpo-alfworld-{plain.hash}-s0")
 
 
+def test_what_changes_rounding_alone_is_the_same_run() -> None:
+    """A run that was out of memory can be resumed with less."""
+    less = [
+        "learner.micro_batch=2", "learner.zero_stage=3", "rollout.batch_size=4", "training.threads=2",
+        "training.max_skipped=9", "checkpoint.every=1", "checkpoint.keep=7", "checkpoint.rollouts_every=0",
+    ]  # fmt: skip
+    assert compose_job(less).hash == compose_job([]).hash
+    hf = ["model=hf", "model.path=some/folder", "method=grpo"]
+    small = compose_job([*hf, "model.gradient_checkpointing=true", "model.attention=eager"])
+    assert small.hash == compose_job(hf).hash != compose_job([*hf, "learner.precision=bf16"]).hash
+    # with `filter` the micro-batches decide which pairs count
+    chance = ["learner.pair_placement=filter"]
+    assert compose_job(chance).hash != compose_job([*chance, "learner.micro_batch=2"]).hash
+
+
 def test_the_hash_changes_with_everything_else() -> None:
-    lines = ["", "training.threads=2", "rollout.groups=4", "warm_start.steps=1", "method.pair_weight=0", "fold=same",
+    lines = ["", "rollout.temperature=0.9", "rollout.groups=4", "warm_start.steps=1", "method.pair_weight=0", "fold=same",
              "env.horizon=20", "env.games=games.jsonl", "learner.lr=1e-3", "convention=paper", "method=grpo",
              "method=grpo aux=[pair]", "shaping=rubric_progress", "prompt.history=2", "evaluation.episodes=32"]  # fmt: skip
     assert len({compose_job(line.split()).hash for line in lines}) == len(lines)

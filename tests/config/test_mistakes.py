@@ -57,6 +57,7 @@ WRONG_VALUES = {
     "rollout.group_size=true": "rollout.group_size: must be a valid integer, got true",
     "rollout.group_size=0": "rollout.group_size: must be greater than or equal to 1, got 0",
     "rollout.temperature=inf": "rollout.temperature: must be a finite number, got inf",
+    "training.timeout=1e300": "training.timeout: must be less than or equal to 10000000, got 1e+300",
     "rollout=null": "rollout is a section of keys, got null; set one of its keys: rollout.<key>=<value>",
     "method.pair_weight=-1": "method.pair_weight: must be greater than or equal to 0, got -1",
     "method.task.omega=2": "method.task.omega: must be less than or equal to 1, got 2",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from safetensors.torch import save_file
-from several_ranks import STAGES, train
+from several_ranks import BF16, STAGES, UNEVEN, train
 from tiny_batches import tokenizer
 
 from creditlab.learner.distributed import add_up, gather_texts, merge, rank
@@ -17,8 +17,9 @@ NAMED = ({"accepted": 2, "share": 0.5, "only here": 1.5}, {"accepted": 0, "share
 
 def update(folder: Path) -> None:
     """Three updates for every ZeRO stage, and the collectives that they do not show."""
-    for name, (stage, of) in STAGES.items():
-        trained = train(of[rank()], zero_stage=stage)
+    runs = {name: (of, {"zero_stage": stage}) for name, (stage, of) in STAGES.items()}
+    for name, (of, options) in {**runs, BF16: (UNEVEN, {"zero_stage": 2, "precision": "bf16"})}.items():
+        trained = train(of[rank()], **options)
         weights, state = trained.weights, gather_state(trained.learner)
         if rank() == 0:
             save_file(trained.gradient, folder / f"{name}-gradient.safetensors")

@@ -44,6 +44,8 @@ STAGES: dict[str, tuple[int, tuple[Of, Of]]] = {
     "zero3-one-rank-without-groups": (3, (everything, nothing)),
 }
 """ZeRO stages, and which groups each of two ranks has."""
+BF16 = "zero2-bf16"
+"""The same in the arithmetic that the large models are trained in."""
 
 
 @functools.cache

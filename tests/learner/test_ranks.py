@@ -10,7 +10,7 @@ import ranks
 import torch
 from one_of_two_ranks import update
 from safetensors.torch import load_file
-from several_ranks import OPTIONS, SEEDS, STAGES, Trained, share, train
+from several_ranks import BF16, OPTIONS, SEEDS, STAGES, Trained, share, train
 from test_learner import definition, relative
 from tiny_batches import largest_difference, model
 
@@ -18,7 +18,7 @@ from creditlab.learner.batching import plan_steps
 from creditlab.learner.learner import Learner
 from creditlab.learner.sequences import TrainBatch
 from creditlab.learner.settings import DeepSpeedLearner
-from creditlab.learner.state import load_optimizer, optimizer_tensors
+from creditlab.learner.state import OPTIMIZER_FILE, load_optimizer, optimizer_tensors
 from creditlab.policy.loading import load_model
 
 Weights = dict[str, torch.Tensor]
@@ -103,6 +103,14 @@ def two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_ranks_train_like_one(name: str, two_ranks: Path, alone: Trained) -> None:
     assert relative(alone.gradient, load_file(two_ranks / f"{name}-gradient.safetensors")) < 1e-6
     assert largest_difference(alone.weights, load_file(two_ranks / f"{name}-weights.safetensors")) < 1e-5
+
+
+def test_two_ranks_in_bf16_follow_one_in_fp32_up_to_its_precision(two_ranks: Path, alone: Trained) -> None:
+    """bf16 has 8 significant bits, and gradients are added up in it: some units of 2⁻⁸ of the largest gradient."""
+    assert 1e-4 < relative(alone.gradient, load_file(two_ranks / f"{BF16}-gradient.safetensors")) < 8 * 2**-8
+    weights, written = (load_file(two_ranks / name) for name in (f"{BF16}-weights.safetensors", f"{BF16}/{OPTIMIZER_FILE}"))
+    assert float(written["step"]) == 2.0 * len(SEEDS)
+    assert all(torch.equal(written[f"{name}/master"].bfloat16(), value) for name, value in weights.items())
 
 
 @pytest.mark.parametrize("name", STAGES)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from creditlab.plaintext import clean
 from creditlab.tracking import ConsoleListener, JsonlListener, Run, Summary, Tracker
 from creditlab.tracking.console import Mode
-from creditlab.tracking.text import clean, duration, sparkline
+from creditlab.tracking.text import duration, sparkline
 
 
 class Clock:

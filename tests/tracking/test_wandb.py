@@ -163,7 +163,10 @@ def test_a_run_goes_on_without_w_and_b_when_nothing_works(tmp_path: Path, monkey
     tracker.update(1, {"actor/lr": 0.5})
     tracker.finish(Summary("finished"))
     assert tried == ["online", "offline"]
-    assert events(tmp_path) == ["W&B cannot start online: no online", "W&B cannot start offline: no offline"]
+    assert events(tmp_path) == [
+        "W&B cannot start online: no online second line",
+        "W&B cannot start offline: no offline second line",
+    ]
     assert listener.paths() == {}
 
 

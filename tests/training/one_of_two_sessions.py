@@ -1,8 +1,4 @@
-"""One rank of runs on two ranks, one after the other; run by test_several_ranks.py with the ranks' variables set.
-
-Arguments: a folder, and then the names of the runs, each a key of `RUNS`. What became of them is left in `rank0.json` and
-`rank1.json`: the exit code, or the error in words, and how the tracker was told it ended.
-"""
+"""One rank of runs on two ranks, one after the other, with the ranks' variables set."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,10 +17,10 @@ import pytest
 from corridor import Corridor, quick_job
 from past_runs import watch_endings, without_figures
 
+from creditlab.__main__ import main
 from creditlab.config import Job
 from creditlab.hookspecs import Credit, Rows
 from creditlab.learner.distributed import rank
-from creditlab.training import session as session_module
 from creditlab.training.session import train
 
 SHORT = ("training.updates=2", "warm_start.steps=0", "rollout.groups=3", "evaluation.every=0", "training.timeout=60")
@@ -115,11 +111,11 @@ FAULTS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 
 
 def run(name: str, root: Path) -> dict[str, Any]:
-    """One run to its end."""
+    """One run to its end: the exit code, or the error in words, and how the tracker was told it ended."""
     with pytest.MonkeyPatch.context() as patch:
         without_figures(patch)
         endings = watch_endings(patch)
-        patch.setattr(session_module, "ignore_signals", lambda: None)  # more runs follow in this process
+        patch.setattr("creditlab.training.ranks.ignore_signals", lambda: None)  # more runs follow in this process
         FAULTS.get(name, lambda patch: None)(patch)
         try:
             result: int | str = train(job_of(name, root))
@@ -128,7 +124,13 @@ def run(name: str, root: Path) -> dict[str, Any]:
     return {"result": result, "endings": [(e.status, e.message) for e in endings]}
 
 
-if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    found = {name: run(name, folder) for name in sys.argv[2:]}
+def sessions(folder: Path, names: Sequence[str]) -> None:
+    """The runs of those names; `rank0.json` and `rank1.json` are to hold how each of them ended (`run`)."""
+    found = {name: run(name, folder) for name in names}
     (folder / f"rank{rank()}.json").write_text(json.dumps(found))
+
+
+def command(arguments: Sequence[str]) -> None:
+    """The command line of a run; ends the process."""
+    sys.argv[1:] = arguments
+    main()

@@ -226,7 +226,7 @@ MISTAKES = {
     "model=tiny": "model=tiny has nothing to evaluate; give model.path=<model folder>",
     "run={run}x": "there is no such folder, did you mean '{name}'?",
     "run={root}": "is no run folder, for it has no config.json; it holds {name}: name one of them",
-    "run={run}/checkpoints/update-000002/model": "is not the configuration of a run, for it lacks the section 'env'; a folder with",
+    "run={run}/checkpoints/update-000002/model": "for it lacks the section 'env'; a folder with a model goes into",
     "model.path={run}": "is a run folder: evaluate it with run={run}",
     "model.path={root}/nowhere": "model.path={root}/nowhere does not exist",
     "model.path={root}": "{root} is no model: it has no config.json",

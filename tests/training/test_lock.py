@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import logging
 import os
 import signal
 import subprocess
@@ -40,3 +43,27 @@ def test_a_folder_in_use_is_refused_and_free_again_after_a_kill(tmp_path: Path) 
     finally:
         other.kill()
         other.wait(timeout=30)
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EIO])
+def test_a_file_system_without_locks_is_no_process_at_work(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(handle: int, kind: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with caplog.at_level(logging.WARNING), locked(tmp_path / "a-run"):
+        assert (tmp_path / "a-run").is_dir()
+    [warning] = caplog.messages
+    assert warning.startswith(f"{tmp_path / 'a-run'} cannot be locked ({os.strerror(number)}); see to it")
+
+
+@pytest.mark.parametrize("number", [errno.EWOULDBLOCK, errno.EACCES])
+def test_both_answers_of_a_taken_lock_are_understood(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int, kind: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(ConfigError, match="is in use by another process"), locked(tmp_path / "a-run"):
+        pass

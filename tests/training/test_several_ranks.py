@@ -9,27 +9,29 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import one_of_two_sessions
 import pytest
 from corridor import quick_job
 from one_of_two_sessions import SHORT, Batchwise
 from past_runs import records, without_figures
+from ranks import Rank, free_port, two_ranks
 from safetensors.torch import load_file
 from test_command_line import TINY, folder
 
+from creditlab import evaluate
 from creditlab.cli import run as command
+from creditlab.learner.distributed import own_gpu
 from creditlab.rollouts.store import RolloutStore, load, load_advantages
 from creditlab.rollouts.together import load_update
 from creditlab.tracking.jsonl import read
 from creditlab.training.session import train
 
 BIN = Path(sys.executable).parent
-SCRIPT = Path(__file__).with_name("one_of_two_sessions.py")
+INTERRUPTED = Path(__file__).with_name("interrupted_command.py")
 FOUR = ("training.updates=4", "rollout.groups=3", "checkpoint.keep=9", "checkpoint.rollouts_every=1")
 
 
@@ -39,40 +41,10 @@ def overrides(root: Path, name: str, *given: str) -> list[str]:
     return [*defaults, f"run_root={root / name}", f"warm_start.cache={root / 'cache'}", *given]
 
 
-def variables(rank: int, port: int) -> dict[str, str]:
-    """What srun or another launcher has to set for one of two ranks."""
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    return {**os.environ, **place, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def two_processes(*arguments: str, cwd: Path) -> Iterator[list[subprocess.Popen[str]]]:
-    port = free_port()
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, *arguments], env=variables(r, port), cwd=cwd, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
-        for r in range(2)
-    ]  # fmt: skip
-    try:
-        yield ranks
-    finally:
-        for process in ranks:
-            process.kill()
-            process.wait()
-
-
-def wait_for_update(root: Path, name: str, processes: list[subprocess.Popen[str]], update: int = 1) -> None:
+def wait_for_update(root: Path, name: str, processes: list[Rank], update: int = 1) -> None:
     deadline = time.monotonic() + 300
     while not any(line["step"] >= update for path in (root / name).glob("*") for line in read(path / "metrics.jsonl")):
-        assert all(process.poll() is None for process in processes)
+        assert all(rank.process.is_alive() for rank in processes), [rank.errors[-3000:] for rank in processes]
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -108,24 +80,17 @@ def alone(root: Path) -> Path:
 
 
 def test_torchrun_is_interrupted_and_one_rank_goes_on(root: Path, alone: Path) -> None:
-    """ZeRO-3 on two ranks, two groups and one; Ctrl-C reaches the launcher and both ranks, as from a terminal."""
-    launched = subprocess.Popen(
-        [BIN / "torchrun", "--nproc-per-node", "2", "--master-port", str(free_port()), "-m", "creditlab",
-         *overrides(root, "torchrun", "learner.zero_stage=3", "training.updates=40")],
-        cwd=root, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    """ZeRO-3 on two ranks, two groups and one; Ctrl-C reaches the launcher and a rank within the first update."""
+    done = subprocess.run(
+        [BIN / "torchrun", "--nproc-per-node", "2", "--master-port", str(free_port()), INTERRUPTED,
+         *overrides(root, "torchrun", "learner.zero_stage=3")],
+        cwd=root, capture_output=True, text=True, timeout=300, check=False, start_new_session=True,
     )  # fmt: skip
-    try:
-        wait_for_update(root, "torchrun", [launched])
-        os.killpg(launched.pid, signal.SIGINT)
-        output, errors = launched.communicate(timeout=200)
-    finally:
-        launched.kill()
-    assert launched.returncode != 0
-    assert output.count("interrupted; continue with the same command and resume=true") == 1, errors[-3000:]
+    assert done.returncode != 0
+    assert done.stdout.count("interrupted; continue with the same command and resume=true") == 1, done.stderr[-3000:]
     path = folder(root, "torchrun")
-    stopped = int(read(path / "metrics.jsonl")[-1]["step"])
-    assert max(p.name for p in (path / "checkpoints").iterdir()) == f"update-{stopped:06d}"
-    assert 1 <= stopped < 4, "the machine was too fast for the signal"
+    assert [line["step"] for line in read(path / "metrics.jsonl")] == [0, 1]
+    assert [p.name for p in (path / "checkpoints").iterdir()] == ["update-000001"]
     assert command(overrides(root, "torchrun", "resume=true")) == 0
     near(alone, path)
 
@@ -172,11 +137,9 @@ Found = list[dict[str, Any]]
 def sessions(root: Path) -> Found:
     """What became of the runs of one_of_two_sessions.py on either rank."""
     place = root / "sessions"
-    place.mkdir()
-    with two_processes(str(SCRIPT), str(place), *NAMES, cwd=SCRIPT.parent) as ranks:
-        for process in ranks:
-            _, errors = process.communicate(timeout=400)
-            assert process.returncode == 0, errors[-3000:]
+    with two_ranks(place, one_of_two_sessions.sessions, place, NAMES) as ranks:
+        for rank in ranks:
+            assert rank.wait(400) == 0, rank.errors[-3000:]
     return [json.loads((place / f"rank{r}.json").read_text()) for r in range(2)]
 
 
@@ -252,35 +215,68 @@ def test_an_error_that_nobody_foresaw_is_raised_where_it_happened(sessions: Foun
     first, second = results(sessions, "lost")
     assert second == "RuntimeError: out of memory"
     assert first == 1
-    assert told(sessions, "lost") == ("failed", LOST_MESSAGE.format(reason="has ended"))
+    status, message = told(sessions, "lost")
+    assert status == "failed"
+    assert message.startswith(LOST_MESSAGE.format(reason="has ended"))
 
 
-LOST_MESSAGE = "another rank {reason}; what it said itself, if anything, tells why"
+LOST_MESSAGE = "another rank {reason}; what it said itself, if anything, tells why (noticed here as: "
 
 
-# ranks that are gone
+# the command line
 
 
 def long_run(root: Path, name: str) -> list[str]:
-    return ["-m", "creditlab", *overrides(root, name, "training.updates=500", "training.timeout=8", "checkpoint.every=1")]
+    return overrides(root, name, "training.updates=500", "training.timeout=8", "checkpoint.every=1")
 
 
 def test_a_rank_that_hangs_ends_the_run_in_time(root: Path, alone: Path) -> None:
-    with two_processes(*long_run(root, "hangs"), cwd=root) as ranks:
+    with two_ranks(root / "hanging", one_of_two_sessions.command, long_run(root, "hangs")) as ranks:
         wait_for_update(root, "hangs", ranks)
         os.kill(ranks[1].pid, signal.SIGSTOP)
         started = time.monotonic()
-        output, errors = ranks[0].communicate(timeout=60)
+        assert ranks[0].wait(60) == 1
         assert time.monotonic() - started < 50
-        assert ranks[0].returncode == 1
-        assert output.count(LOST_MESSAGE.format(reason="did not answer in time")) == 1
-        assert errors == ""
+        assert ranks[0].output.count(LOST_MESSAGE.format(reason="did not answer in time")) == 1
+        assert ranks[0].errors == ""
 
 
 def test_when_the_first_rank_is_killed_the_second_one_tells(root: Path, alone: Path) -> None:
-    with two_processes(*long_run(root, "killed"), cwd=root) as ranks:
+    with two_ranks(root / "killing", one_of_two_sessions.command, long_run(root, "killed")) as ranks:
         wait_for_update(root, "killed", ranks)
         os.kill(ranks[0].pid, signal.SIGKILL)
-        _, errors = ranks[1].communicate(timeout=60)
-        assert ranks[1].returncode == 1
-        assert errors == f"creditlab: {LOST_MESSAGE.format(reason='has ended')}\n"
+        assert ranks[1].wait(60) == 1
+        assert ranks[1].errors.startswith(f"creditlab: {LOST_MESSAGE.format(reason='has ended')}")
+        assert ranks[1].errors.count("\n") == 1
+
+
+def test_an_evaluation_on_two_ranks_is_that_of_one(root: Path, alone: Path) -> None:
+    with two_ranks(root / "evaluating", evaluate.main, [f"run={alone}", "json=-"]) as ranks:
+        assert [rank.wait(200) for rank in ranks] == [0, 0], [rank.errors[-3000:] for rank in ranks]
+    facts = json.loads(ranks[0].output)
+    logged = read(alone / "metrics.jsonl")[-1]
+    assert facts["metrics"] == {name: pytest.approx(logged[name]) for name in facts["metrics"]}
+    assert facts["metrics"]["val/episodes"] == 4
+    assert ranks[1].output + ranks[1].errors == ""
+
+
+def test_a_port_in_use_is_named(root: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        arguments = overrides(root, "nowhere")
+        with two_ranks(root / "meeting", one_of_two_sessions.command, arguments, only=0, port=port) as [first]:
+            assert first.wait(100) == 2
+    assert first.errors.startswith(
+        f"creditlab: rank 0 of 2 cannot meet the others at MASTER_ADDR=127.0.0.1 and MASTER_PORT={port}: "
+    )
+    assert first.errors.count("\n") == 1
+    assert "EADDRINUSE" in first.errors
+    assert "free port there" in first.errors
+
+
+def test_the_gpu_of_a_rank_is_the_only_one_it_sees() -> None:
+    """Slurm's --gpus-per-task shows each rank one GPU, whatever its place on the machine."""
+    assert [own_gpu(rank, 4) for rank in range(4)] == [0, 1, 2, 3]
+    assert [own_gpu(rank, 1) for rank in range(4)] == [0, 0, 0, 0]
