@@ -1,7 +1,7 @@
 # make run    the main job on the embedded defaults      make test   the tests
 # make lint   ruff and mypy                              make bench  speed as ratios against references
 # make learn  the main job's learning curve              make parity the fast engine against the real one
-# make crash  a run that is killed again and again
+# make crash  a run that is killed again and again        make fuzz   ten times the damaged inputs of the tests
 # Each sets up .venv by itself, and again when pyproject.toml or constraints.txt change; what plays against the real ALFWorld
 # packages compiles them first (about two minutes, once; needs g++, make and cmake).
 
@@ -15,7 +15,7 @@ ARGS ?=
 # One thread per process: two OpenMP pools that compete for the same cores are several times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test lint bench learn parity crash clean
+.PHONY: run test lint bench learn parity crash fuzz clean
 
 run: $(READY)
 	$(PY) -m creditlab resume=auto $(ARGS)
@@ -44,6 +44,10 @@ parity: $(FULL)
 # A run of twelve updates that is killed at random moments ends as the undisturbed one does.
 crash: $(READY)
 	$(PY) tests/crash/campaign.py $(ARGS)
+
+# Damaged configurations, games, rollouts and checkpoints, ten times as many as in the tests.
+fuzz: $(READY)
+	CREDITLAB_FUZZ_TIMES=10 $(PY) -m pytest tests/fuzz --timeout=3600 $(ARGS)
 
 # torch goes first, so that the constrained build is there before anything else asks for it
 $(READY): pyproject.toml constraints.txt
