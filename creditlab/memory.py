@@ -62,6 +62,8 @@ def _table(found: Estimate) -> Table:
             table.add_row(label, name, gibibytes(size))
     table.add_section()
     table.add_row("peak", "always + *", gibibytes(found.peak))
+    table.add_section()
+    table.add_row("checkpoint", "host memory of the first rank", gibibytes(found.checkpoint))
     return table
 
 

@@ -9,9 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["ranks_preload"])
@@ -73,6 +76,9 @@ def two_ranks(
     """Both ranks of a function's call, or `only` one of them; what is left of them at the end is killed."""
     folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
+    with pytest.MonkeyPatch.context() as patch:  # the fork server finds its preloaded module by the environment alone
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        forkserver.ensure_running()
     found = []
     for rank in (0, 1) if only is None else (only,):
         stream = folder / f"rank{rank}"

@@ -36,6 +36,8 @@ class Estimate:
     """Parts that stay from start to end."""
     moments: Mapping[str, Mapping[str, int]]
     """Parts that come on top at each moment; the moments follow each other."""
+    checkpoint: int
+    """Host memory of the first rank while it writes a checkpoint: the whole optimizer, and the weights."""
 
     @property
     def peak(self) -> int:
@@ -52,7 +54,8 @@ class Estimate:
         """The estimate in one sentence."""
         lasting = ", ".join(f"{name} {gibibytes(size)}" for name, size in self.lasting.items() if size)
         each = f"on each of {self.ranks} ranks" if self.ranks > 1 else "on one rank"
-        return f"estimated memory {each}: {gibibytes(self.peak)} at the peak ({self.moment}); {lasting}"
+        host = f"{gibibytes(self.checkpoint)} of host memory on the first one while a checkpoint is written"
+        return f"estimated memory {each}: {gibibytes(self.peak)} at the peak ({self.moment}); {lasting}; {host}"
 
     def plain(self) -> dict[str, Any]:
         """The estimate as plain data."""
@@ -67,10 +70,11 @@ def estimate(job: Job, ranks: int) -> Estimate:
     width = 2 if job.learner.precision == "bf16" else 4
     stage = max(job.learner.zero_stage, 1) if job.learner.precision == "bf16" else job.learner.zero_stage
     weights = shape.parameters * width
+    optimizer = shape.parameters * (12 if stage else 8)  # moments, and master weights
     lasting = {
         "weights": _share(weights, ranks, stage >= 3),
         "gradients": _share(weights, ranks, stage >= 2),
-        "optimizer": _share(shape.parameters * (12 if stage else 8), ranks, stage >= 1),  # moments, and master weights
+        "optimizer": _share(optimizer, ranks, stage >= 1),
         "reference": weights if needs_reference(job) else 0,
     }
     moments = {
@@ -78,7 +82,7 @@ def estimate(job: Job, ranks: int) -> Estimate:
         "optimizer step": _step(shape, ranks, stage),
         "rollout": _rollout(job, shape, width, ranks, weights if stage >= 3 else 0),
     }
-    return Estimate(shape.parameters, ranks, lasting, moments)
+    return Estimate(shape.parameters, ranks, lasting, moments, optimizer + weights)
 
 
 def _share(size: int, ranks: int, sharded: bool) -> int:

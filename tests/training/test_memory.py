@@ -17,6 +17,7 @@ from creditlab.cli import compose_job
 from creditlab.config import Job
 from creditlab.learner.learner import Learner
 from creditlab.learner.module import PolicyModule
+from creditlab.learner.state import optimizer_tensors
 from creditlab.memory import main
 from creditlab.policy.loading import load_model
 from creditlab.policy.shape import KNOWN, measure, shape_of
@@ -129,7 +130,7 @@ def test_a_run_whose_memory_cannot_be_estimated_says_why(tmp_path: Path) -> None
 def test_lasting_parts_are_what_the_learner_holds(tmp_path: Path, precision: str, stage: int) -> None:
     where = save_qwen(tmp_path / "model", hidden_size=128, vocab_size=2000)
     job = hf_job(where, f"learner.precision={precision}", f"learner.zero_stage={stage}", "learner.kl=0.1")
-    found = estimate(job, 1).lasting
+    estimated = estimate(job, 1)
     start = where
     model, reference = (job.model.load(start, job.prompt, precision, training)[0] for training in (True, False))
     learner = Learner(model, job.learner, pad=0, reference=reference)
@@ -145,7 +146,8 @@ def test_lasting_parts_are_what_the_learner_holds(tmp_path: Path, precision: str
         "optimizer": size(masters) + size(moments),
         "reference": size(learner.reference.parameters()) if learner.reference else 0,
     }
-    assert found == pytest.approx(held, rel=0.01)  # ZeRO pads its flat buffers
+    assert estimated.lasting == pytest.approx(held, rel=0.01)  # ZeRO pads its flat buffers
+    assert estimated.checkpoint == pytest.approx(size(optimizer_tensors(learner).values()) + size(own), rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def test_what_changes_the_largest_moment(tmp_path: Path) -> None:
 
 
 def test_the_peak_is_the_lasting_parts_and_the_largest_moment() -> None:
-    found = Estimate(1, 2, {"weights": 10, "optimizer": 5}, {"a": {"x": 3, "y": 4}, "b": {"z": 6}})
+    found = Estimate(1, 2, {"weights": 10, "optimizer": 5}, {"a": {"x": 3, "y": 4}, "b": {"z": 6}}, 9)
     assert (found.peak, found.moment) == (22, "a")
 
 
