@@ -135,9 +135,9 @@ def g2po(rows: Sequence[Row]) -> list[float]:
     """Episode term + N(y − ρ·inv | observation) + N(y − V | task), V the mean of γ^{T−t}·R over the visits of a node."""
     advantage = grpo(rows)
     visits: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for r in rows:
+    for r in trained(rows):
         visits[r.task, observation(r)].append(GAMMA ** (r.length - r.turn) * r.total)
-    value = {node: sum(returns) / len(returns) for node, returns in visits.items()}
+    value = defaultdict(float, {node: sum(returns) / len(returns) for node, returns in visits.items()})
     y = []
     for r in rows:
         if r.last:

@@ -43,7 +43,8 @@ class TransitionGraph:
 
 
 def transition_graph(rows: Rows, nodes: Ints) -> TransitionGraph:
-    """The graph over node ids of states [S], never shared between groups; every decision is an edge of cost 1.
+    """The graph over node ids of states [S], never shared between groups; every decision is an edge of cost 1,
+    trained on or not.
 
     The last decision of a trajectory leads to the goal iff the environment's own return is positive. In a group that
     never reached it, every node has distance 1.

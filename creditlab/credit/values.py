@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from creditlab.credit.match import Observation
+from creditlab.credit.normalise import moments
 from creditlab.credit.peers import peer_mean
 from creditlab.credit.returns import powers
 from creditlab.credit.segments import Bools, Floats, Ints, count, first_index, joint, several
@@ -26,11 +27,12 @@ def terminal_discounted(rows: Rows, gamma: float = 0.95) -> Floats:
 
 
 def node_value(rows: Rows, nodes: Ints, gamma: float = 0.95) -> Floats:
-    """Mean of γ^{T−t}·R over all visits of each node, for node ids of states [S] to values [nodes] (G²PO)."""
-    size = int(nodes.max(initial=-1)) + 1
-    visited = nodes[rows.state]
-    total = np.bincount(visited, weights=terminal_discounted(rows, gamma), minlength=size)
-    return np.asarray(total / np.maximum(count(visited, size), 1), dtype=np.float64)
+    """Mean of γ^{T−t}·R over the trained visits of each node, for node ids of states [S] to values [nodes] (G²PO).
+
+    A node without a trained visit has the value 0.
+    """
+    trained = rows.trainable
+    return moments(terminal_discounted(rows, gamma)[trained], nodes[rows.state][trained], int(nodes.max(initial=-1)) + 1).mean
 
 
 def novel(rows: Rows) -> Bools:
@@ -60,16 +62,22 @@ def fused_potential(
     for index, level in enumerate(levels):
         key = joint(level.ids[rows.state])
         number = np.zeros(len(rows), np.int64)
-        mean[index, trained], number[trained] = peer_mean(x[trained], key[trained], rows.trajectory[trained], peers)
-        square, _ = peer_mean(x[trained] ** 2, key[trained], rows.trajectory[trained], peers)
-        spread = np.maximum(square - mean[index, trained] ** 2, 0.0)
+        centre = moments(x[trained], key[trained], int(key.max(initial=-1)) + 1).mean[key[trained]]
+        # Squares are of distances from the key's mean, so that a spread small beside the mean is not lost in rounding.
+        distance, square = x[trained] - centre, (x[trained] - centre) ** 2
+        under = (key[trained], rows.trajectory[trained], peers)
+        mean[index, trained], number[trained] = peer_mean(x[trained], *under)
+        spread = np.maximum(peer_mean(square, *under)[0] - peer_mean(distance, *under)[0] ** 2, 0.0)
         # sample variance; one sample has none of its own
         variance[index, trained] = spread * number[trained] / np.maximum(number[trained] - 1, 1)
         support[index] = number
     weight = weighting.fuse(variance, support.astype(np.int64))
     total = weight.sum(axis=0)
+    # Over distances from one of the estimates, so that the fusion of equal ones is exactly that value.
+    origin = mean[np.argmax(weight > 0, axis=0), np.arange(len(rows))]
+    shift = (weight * (mean - origin)).sum(axis=0) / np.where(total > 0, total, 1.0)
     potential, supported = np.zeros(states), np.zeros(states, np.bool_)
-    potential[rows.state] = np.where(total > 0, (weight * mean).sum(axis=0) / np.where(total > 0, total, 1.0), 0.0)
+    potential[rows.state] = np.where(total > 0, origin + shift, 0.0)
     supported[rows.state] = total > 0
     return potential, supported
 
