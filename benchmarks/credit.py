@@ -1,9 +1,10 @@
 """How long credit takes: `python benchmarks/credit.py [--quick] [--methods gigpo,ccpo] [--rows 6400,12800]`.
 
 One table per method. `raw` starts at recorded rollouts (texts → columns → credit), `interned` at the columns of `Rows`,
-`plain` at recorded rollouts too: the formulas row by row in plain Python, up to a size where that takes seconds. Before a
-ratio is printed, both must agree. `growth` is the factor per doubling since the size before; `peak` is the memory that
-columns or credit need beyond the rollouts themselves. Times are of one core, the best of several runs.
+`plain` at recorded rollouts too (one object per decision → credit, row by row in plain Python), `formulas` at those objects,
+up to a size where that takes seconds. So plain/raw compares whole ways, formulas/interned the credit alone. Before a ratio
+is printed, both must agree. `growth` is the factor per doubling since the size before; `peak` is the memory that columns or
+credit need beyond the rollouts themselves. Times are of one core, the best of several runs.
 """
 
 from __future__ import annotations
@@ -50,7 +51,11 @@ PLAIN_SECONDS, QUICK_PLAIN_SECONDS = 8.0, 4.0
 """The transcription is left out where it would take longer."""
 PLAIN_ROWS = 51_200
 """It is not asked for more decisions than that."""
+NARROW, WIDE = 64, 1536
+"""Widths of hidden states: small enough for large updates, and that of a model of 1.5 billion parameters."""
 TOLERANCE = 1e-8
+WIDTH = 140
+"""Columns of the tables where no terminal says how many fit."""
 
 Plain = Callable[[list[plain_credit.Row]], Any]
 Checked = Callable[[Any, Any], float]
@@ -65,8 +70,10 @@ class Case:
     plain: Plain
     options: dict[str, Any]
     difference: Checked
-    records_hidden: bool = False
-    """Whether its rollouts carry hidden states."""
+    hidden: int = 0
+    """Width of the hidden states that its rollouts carry."""
+    most: int | None = None
+    """Largest update it is measured on, where it is slow or its rollouts are large."""
 
 
 def _advantages(credit: Any, expected: Sequence[float]) -> float:
@@ -82,25 +89,35 @@ def _preferences(built: Any, expected: Sequence[tuple[int, int, float]]) -> floa
     return float(np.max(np.abs(preferences.weight - wanted[:, 2]), initial=0))
 
 
-def _method(name: str, plain: Plain, *, records_hidden: bool = False, **options: Any) -> Case:
-    return Case("method", name, plain, options, _advantages, records_hidden)
+def _method(name: str, plain: Plain, *, width: int = 0, most: int | None = None, **options: Any) -> Case:
+    return Case("method", name, plain, options, _advantages, width, most)
+
+
+def _ccpo_hidden(rows: list[plain_credit.Row]) -> list[float]:
+    return plain_context.ccpo(rows, "reference_hidden")
 
 
 CASES = {
     "grpo": _method("grpo", plain_credit.grpo),
     "rloo": _method("rloo", plain_credit.rloo),
     "gigpo": _method("gigpo", plain_credit.gigpo),
+    "gigpo_similar": _method("gigpo", plain_credit.gigpo_similar, most=6_400, match="similar_state"),
     "hgpo": _method("hgpo", plain_credit.hgpo),
     "graphgpo": _method("graphgpo", plain_credit.graphgpo),
     "g2po": _method("g2po", plain_credit.g2po),
     "mcgpo": Case("aux", "pair", plain_credit.mcgpo, {}, _preferences),
     "ccpo": _method("ccpo", plain_context.ccpo, hidden=False),
-    "ccpo_hidden": _method("ccpo", lambda rows: plain_context.ccpo(rows, "reference_hidden"), records_hidden=True),
+    "ccpo_hidden": _method("ccpo", _ccpo_hidden, width=NARROW),
+    "ccpo_wide": _method("ccpo", _ccpo_hidden, width=WIDE, most=6_400),
     "covgpo": _method("covgpo", plain_context.covgpo),
     "progpo": _method("progpo", plain_context.progpo),
-    "bipace": _method("bipace", plain_context.bipace, records_hidden=True),
+    "bipace": _method("bipace", plain_context.bipace, width=NARROW),
+    "bipace_wide": _method("bipace", plain_context.bipace, width=WIDE, most=6_400),
 }
-"""What is measured: of `mcgpo` the preferences, of `ccpo` the context statistics alone, `ccpo_hidden` with hidden states."""
+"""What is measured: of `mcgpo` the preferences, of `ccpo` the context statistics alone, `ccpo_hidden` with hidden states.
+
+`gigpo_similar` groups observations by the likeness of their texts.
+"""
 
 
 @dataclass(frozen=True)
@@ -110,44 +127,58 @@ class Measured:
     rows: int
     raw: float
     interned: float
-    plain: float | None
+    plain: Plainly | None
     peak: int
+
+
+@dataclass(frozen=True)
+class Plainly:
+    """Seconds of a transcription: one object per decision out of the recorded rollouts, and the formulas over them."""
+
+    records: float
+    formulas: float
+
+    @property
+    def total(self) -> float:
+        """Both, the whole way."""
+        return self.records + self.formulas
 
 
 def main() -> None:
     """Prints a table per method; exits with an error when a method and its transcription disagree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="three sizes, short transcriptions")
-    parser.add_argument("--methods", type=lambda text: text.split(","), default=list(CASES), help=f"of {', '.join(CASES)}")
+    parser.add_argument("--quick", action="store_true", help="three sizes, short transcriptions, without the slow methods")
+    parser.add_argument("--methods", type=lambda text: text.split(","), help=f"of {', '.join(CASES)}")
     parser.add_argument(
         "--rows", type=lambda text: [int(n) for n in text.split(",")], help=f"of {', '.join(map(str, SIZES))}"
     )
     args = parser.parse_args()
-    unknown = [str(x) for x in (*set(args.methods) - CASES.keys(), *set(args.rows or ()) - SIZES.keys())]
+    methods = args.methods or [name for name, case in CASES.items() if not (args.quick and case.most)]
+    unknown = [str(x) for x in (*set(methods) - CASES.keys(), *set(args.rows or ()) - SIZES.keys())]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; methods are {', '.join(CASES)}; rows are {', '.join(map(str, SIZES))}")
     sizes = sorted(args.rows or (QUICK if args.quick else SIZES))
     limit = QUICK_PLAIN_SECONDS if args.quick else PLAIN_SECONDS
-    check_mixed(args.methods)
-    found: dict[str, list[Measured]] = {name: [] for name in args.methods}
+    check_mixed(methods)
+    found: dict[str, list[Measured]] = {name: [] for name in methods}
     for number in sizes:
-        for hidden in (False, True):
-            names = [name for name in args.methods if CASES[name].records_hidden == hidden]
-            if names:
-                _measure_size(number, hidden, names, found, limit)
-    for name in args.methods:
-        Console().print(_table(name, found[name]))
+        measured = [name for name in methods if number <= (CASES[name].most or number)]
+        for hidden in sorted({CASES[name].hidden for name in measured}):
+            _measure_size(number, hidden, [name for name in measured if CASES[name].hidden == hidden], found, limit)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    for name in methods:
+        console.print(_table(name, found[name]))
 
 
 def check_mixed(names: Sequence[str]) -> None:
     """Compares every case with its transcription on rollouts of 5 to 30 turns with failures and empty responses."""
-    groups = rollouts(8, 8, 30, hidden=True, mixed=True)
+    groups = rollouts(8, 8, 30, hidden=NARROW, mixed=True)
     rows, plain = Rows.from_groups(groups), plain_credit.plain_rows(groups)
     for name in names:
         _agree(name, _component(CASES[name])(rows), CASES[name].plain(plain))
 
 
-def _measure_size(number: int, hidden: bool, names: Sequence[str], found: dict[str, list[Measured]], limit: float) -> None:
+def _measure_size(number: int, hidden: int, names: Sequence[str], found: dict[str, list[Measured]], limit: float) -> None:
     gc.disable()  # building millions of records is no part of what is measured
     groups = rollouts(*SIZES[number], hidden=hidden)
     gc.enable()
@@ -164,17 +195,15 @@ def _measure_size(number: int, hidden: bool, names: Sequence[str], found: dict[s
         Console(stderr=True).print(f"{number:,} rows, {name}")
 
 
-def _timed_plain(name: str, groups: tuple[Group, ...], rows: Rows, before: Measured | None, limit: float) -> float | None:
-    """Seconds of the transcription from recorded rollouts, after its answer was compared; None where it would be too long."""
-    too_long = before and (before.plain is None or before.plain * len(rows) / before.rows > limit)
+def _timed_plain(name: str, groups: tuple[Group, ...], rows: Rows, before: Measured | None, limit: float) -> Plainly | None:
+    """Seconds of the transcription, after its answer was compared; None where it would take too long."""
+    too_long = before and (before.plain is None or before.plain.total * len(rows) / before.rows > limit)
     if too_long or len(rows) > PLAIN_ROWS:
         return None
     case = CASES[name]
-    start = time.process_time()
-    expected = case.plain(plain_credit.plain_rows(groups))
-    seconds = time.process_time() - start
-    _agree(name, _component(case)(rows), expected)
-    return _timed(lambda: case.plain(plain_credit.plain_rows(groups))) if seconds < 1 else seconds
+    records = plain_credit.plain_rows(groups)
+    _agree(name, _component(case)(rows), case.plain(records))
+    return Plainly(_timed(lambda: plain_credit.plain_rows(groups)), _timed(lambda: case.plain(records)))
 
 
 def _agree(name: str, answer: Any, expected: Any) -> None:
@@ -189,9 +218,9 @@ def _component(case: Case) -> Callable[[Rows], Any]:
 
 
 def _timed(call: Callable[[], Any]) -> float:
-    """Best of the runs that fit into about a second, two at least; of one alone where it takes several seconds."""
+    """Best of the runs that fit into about a second, two at least."""
     first = best(call, 1, time.process_time)
-    return min(first, best(call, min(200, 1 + int(1 / first)), time.process_time)) if first < 12 else first
+    return min(first, best(call, min(200, 1 + int(1 / first)), time.process_time))
 
 
 def _peak(call: Callable[[], Any]) -> int:
@@ -211,7 +240,8 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
         "raw ms",
         "interned ms",
         "plain ms",
-        "plain/interned",
+        "formulas ms",
+        "formulas/interned",
         "plain/raw",
         "growth raw",
         "interned",
@@ -220,7 +250,10 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
     )
     table = Table(*columns, title=name)
     for before, m in zip([None, *measured], measured, strict=False):
-        plain = ("", "", "") if m.plain is None else (_ms(m.plain), f"{m.plain / m.interned:.0f}×", f"{m.plain / m.raw:.1f}×")
+        plain = ("",) * 4
+        if m.plain:
+            ratios = (f"{m.plain.formulas / m.interned:.1f}×", f"{m.plain.total / m.raw:.1f}×")
+            plain = (_ms(m.plain.total), _ms(m.plain.formulas), *ratios)
         growth = ("", "")
         if before:
             doublings = math.log2(m.rows / before.rows)

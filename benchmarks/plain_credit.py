@@ -6,6 +6,7 @@ default convention; the methods that look at contexts stand in `plain_context.py
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import math
 from collections import defaultdict
@@ -96,12 +97,33 @@ def rloo(rows: Sequence[Row]) -> list[float]:
     return advantage
 
 
-def gigpo(rows: Sequence[Row]) -> list[float]:
-    """Episode term + N(Q_t − ρ·inv | observation)."""
+def gigpo(rows: Sequence[Row], anchors: Sequence[str] | None = None) -> list[float]:
+    """Episode term + N(Q_t − ρ·inv | anchor), the observation unless other anchors are given."""
     advantage, x = grpo(rows), step_returns(rows)
-    for peers in by(trained(rows), lambda r: (r.task, observation(r))).values():
+    anchors = anchors or [observation(r) for r in rows]
+    for peers in by(trained(rows), lambda r: (r.task, anchors[r.index])).values():
         add_standardised(advantage, peers, [x[r.index] for r in peers])
     return advantage
+
+
+def gigpo_similar(rows: Sequence[Row], threshold: float = 0.95) -> list[float]:
+    """GiGPO over the first observation of the task that is alike; every distinct text is looked up once."""
+    anchor: dict[tuple[str, str], str] = {}
+    founders: dict[str, list[str]] = defaultdict(list)
+    for r in rows:
+        for state in (r.before, r.after) if r.last else (r.before,):
+            text = state.views["observation"]
+            if (r.task, text) not in anchor:
+                near = (other for other in founders[r.task] if _alike(text, other, threshold))
+                anchor[r.task, text] = next(near, text)
+                if anchor[r.task, text] == text:
+                    founders[r.task].append(text)
+    return gigpo(rows, [anchor[r.task, observation(r)] for r in rows])
+
+
+def _alike(a: str, b: str, threshold: float) -> bool:
+    """Whether the ratio of difflib reaches the threshold in one direction at least."""
+    return any(difflib.SequenceMatcher(None, *pair, autojunk=False).ratio() >= threshold for pair in ((a, b), (b, a)))
 
 
 def hgpo(rows: Sequence[Row], past: int = 2) -> list[float]:

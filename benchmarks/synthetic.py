@@ -15,25 +15,23 @@ TEXT = 600
 ROOMS = 25
 """Places of a task; each reads differently before and after the object was taken, so about twice as many observations."""
 ACTIONS = 4
-HIDDEN = 64
-"""Width of a hidden state."""
 
 _PROMPT, _RESPONSE, _LOGPROBS = np.zeros(1, np.int32), np.zeros(8, np.int32), np.zeros(8, np.float32)
 _NOTHING, _NO_LOGPROBS = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
-def rollouts(groups: int, slots: int, turns: int, *, hidden: bool = False, mixed: bool = False) -> tuple[Group, ...]:
+def rollouts(groups: int, slots: int, turns: int, *, hidden: int = 0, mixed: bool = False) -> tuple[Group, ...]:
     """Task groups whose trajectories all take `turns` decisions; mixed ones end early when they solve the task or fail.
 
-    With `hidden`, decisions carry the hidden states that CCPO and BiPACE ask for.
+    With `hidden`, decisions carry hidden states of that width, those that CCPO and BiPACE ask for.
     """
     rng = np.random.default_rng(0)
     return tuple(_group(rng, f"g{index}", slots, turns, hidden, mixed) for index in range(groups))
 
 
-def _group(rng: np.random.Generator, name: str, slots: int, turns: int, hidden: bool, mixed: bool) -> Group:
+def _group(rng: np.random.Generator, name: str, slots: int, turns: int, hidden: int, mixed: bool) -> Group:
     solvable = rng.random() < 0.8
-    directions = rng.normal(size=(2 * ROOMS, HIDDEN)) if hidden else None
+    directions = rng.normal(size=(2 * ROOMS, hidden)) if hidden else None
     trajectories = []
     for slot in range(slots):
         success = bool(solvable and rng.random() < 0.5)
