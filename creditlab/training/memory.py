@@ -1,7 +1,8 @@
 """An estimate of the memory a run needs on each rank, from configurations alone.
 
-Three moments compete for what the lasting parts leave: the backward pass of one micro-batch, the optimizer's step, and a
-rollout. Not counted: the libraries themselves (about 1 GiB on a GPU), fragmentation, and other processes.
+These compete for what the lasting parts leave: the backward pass of one micro-batch, the optimizer's step, a rollout, and the
+pass that records hidden states where credit asks for them. Not counted: the libraries themselves (about 1 GiB on a GPU),
+fragmentation, and other processes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from creditlab.config import Job
+from creditlab.config import Job, required_features
 from creditlab.plaintext import gibibytes
 from creditlab.policy.shape import Shape
 from creditlab.registry import ConfigError
@@ -82,6 +83,11 @@ def estimate(job: Job, ranks: int) -> Estimate:
         "optimizer step": _step(shape, ranks, stage),
         "rollout": _rollout(job, shape, width, ranks, weights if stage >= 3 else 0),
     }
+    if required_features(job):
+        moments["hidden states"] = {
+            "prompts": _prompts(job, shape, width, job.learner.micro_batch),
+            "gathered weights": weights if stage >= 3 else 0,
+        }
     return Estimate(shape.parameters, ranks, lasting, moments, optimizer + weights)
 
 
@@ -133,7 +139,12 @@ def _rollout(job: Job, shape: Shape, width: int, ranks: int, gathered: int) -> d
     tokens = prompt.max_prompt_tokens + prompt.max_response_tokens
     return {
         "KV cache": rows * tokens * 2 * shape.layers * shape.kv_heads * shape.head * width,
-        "prompts": rows * prompt.max_prompt_tokens * (3 * shape.ffn + 3 * shape.hidden) * width,
+        "prompts": _prompts(job, shape, width, rows),
         "sampling": rows * shape.vocabulary * SAMPLED,
         "gathered weights": gathered,
     }
+
+
+def _prompts(job: Job, shape: Shape, width: int, rows: int) -> int:
+    """The widest layer while it reads that many prompts."""
+    return rows * job.prompt.max_prompt_tokens * (3 * shape.ffn + 3 * shape.hidden) * width

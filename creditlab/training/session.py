@@ -245,7 +245,7 @@ class Session:
                     timing,
                     lambda done, total_: self.tracker.progress("rollouts", done, total_),
                 )
-                groups = record_features(groups, required_features(self.job), self.models, rollout.batch_size)
+                groups = record_features(groups, required_features(self.job), self.models, self.job.learner.micro_batch)
         self._spend(m.TIME_ENVIRONMENT, timing.environment)
         self._report_errors(groups)
         return RolloutBatch(groups, update, self.settings.seed, rollout.temperature), timing

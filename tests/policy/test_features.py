@@ -37,6 +37,29 @@ def test_each_is_the_models_own_for_that_prompt_alone(model: Qwen2ForCausalLM, l
     assert model.training
 
 
+def test_no_logits_are_computed_and_no_call_is_larger_than_asked(model: Qwen2ForCausalLM) -> None:
+    sizes: list[int] = []
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("logits of every prompt token do not fit at the size of a real vocabulary")
+
+    with (
+        model.lm_head.register_forward_pre_hook(refuse),
+        model.model.embed_tokens.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0]))),
+    ):
+        hidden_states(model, PROMPTS, -2, batch_size=3)
+    assert sizes == [3, 1]
+
+
+@pytest.mark.parametrize("layer", [-1, 1])
+def test_a_call_that_fails_leaves_the_model_as_it_was(model: Qwen2ForCausalLM, layer: int) -> None:
+    hooks = [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
+    with pytest.raises(IndexError):
+        hidden_states(model, [np.array([30])], layer, batch_size=1)  # the vocabulary ends at 29
+    assert model.training
+    assert hooks == [(len(m._forward_hooks), len(m._forward_pre_hooks)) for m in model.modules()]
+
+
 def test_a_layer_that_is_not_there(model: Qwen2ForCausalLM) -> None:
     for layer in (4, -5):
         with pytest.raises(ValueError, match=f"layer={layer} does not exist: the model has 3 layers"):

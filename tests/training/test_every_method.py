@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from past_runs import without_figures
 
 from creditlab.cli import compose_job
 from creditlab.config import Job, required_features
+from creditlab.policy.engine import Ids
+from creditlab.policy.features import hidden_states
 from creditlab.registry import registry
 from creditlab.rollouts import Rows
 from creditlab.rollouts.store import RolloutStore, load
 from creditlab.tracking.jsonl import read
+from creditlab.training import features as recording
 from creditlab.training.session import train
 
 UPDATES = 3
 SMALL = (
     "experiment=quick", f"training.updates={UPDATES}", "rollout.groups=2", "rollout.group_size=4", "env.horizon=5",
     "evaluation.every=0", "evaluation.episodes=2", "warm_start.steps=20", "warm_start.games=10", "checkpoint.every=0",
-    "tracking.wandb=disabled", "tracking.console=quiet",
+    "tracking.wandb=disabled", "tracking.console=quiet", "learner.micro_batch=16",
 )  # fmt: skip
 METHODS = [f"method={name}" for name in registry().names("method")]
 CONTROLS = [
@@ -47,8 +53,17 @@ def job(folder: Path, line: str) -> Job:
 @pytest.mark.parametrize("line", METHODS + CONTROLS + OTHERS)
 def test_three_updates(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without_figures(monkeypatch)
-    run = job(folder, line)
+    run, calls = job(folder, line), list[int]()
+
+    def counted(model: Any, prompts: Sequence[Ids], layer: int, batch_size: int) -> NDArray[np.float32]:
+        calls.append(batch_size)
+        return hidden_states(model, prompts, layer, batch_size)
+
+    monkeypatch.setattr(recording, "hidden_states", counted)
     assert train(run) == 0
+    assert calls == [run.learner.micro_batch] * UPDATES * len(required_features(run)), (
+        "one pass per feature"
+    )
     told = [record for record in read(run.folder / "metrics.jsonl") if "actor/pg_loss" in record]
     assert len(told) == UPDATES
     store = RolloutStore(run.folder / "rollouts", None)

@@ -287,3 +287,13 @@ def test_mistakes_are_one_line(words: list[str], message: str, capsys: pytest.Ca
     error = capsys.readouterr().err
     assert error.startswith(f"creditlab.memory: {message}")
     assert len(error.splitlines()) == 1
+
+
+def test_recording_hidden_states_is_a_moment_only_where_credit_asks_for_them(folder: Path) -> None:
+    """4 prompts of 20 tokens, each with three streams of the feed-forward and of the residual, in bfloat16."""
+    shape = shape_of(str(folder))
+    limits = ("prompt.max_prompt_tokens=20", "prompt.max_response_tokens=10", "learner.micro_batch=4")
+    assert "hidden states" not in estimate(hf_job(folder, *limits), 1).moments
+    asking = compose_job(["model=hf", f"model.path={folder}", "method=bipace", "learner.precision=bf16", *limits])
+    found = estimate(asking, 1).moments["hidden states"]
+    assert found["prompts"] == 4 * 20 * 3 * (shape.ffn + shape.hidden) * 2
