@@ -12,14 +12,12 @@ from creditlab.credit.normalise import unit
 from creditlab.credit.segments import Floats, Ints, count, dense
 from creditlab.hookspecs import Feature, Level, Rows
 
-HIDDEN = "actor_hidden"
-
 
 @dataclass(frozen=True)
 class HiddenState:
     """Hidden states of the policy that point the same way: a decision joins the nearest cluster within ε, or founds one.
 
-    Decisions are taken in the order of slot and turn. States that no decision was made in stand alone.
+    Decisions are taken in the order of slot and turn. States without a trained decision stand alone.
     """
 
     axis: ClassVar[str] = "match"
@@ -34,18 +32,21 @@ class HiddenState:
 
     @property
     def requires(self) -> tuple[Feature, ...]:
-        """The policy's hidden state."""
-        return (Feature(HIDDEN, "actor", self.layer),)
+        """The policy's hidden state; its name tells the layer, so that one recorded at another layer is not taken for it."""
+        return (Feature(f"actor_hidden_{self.layer}", "actor", self.layer),)
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level; raises ValueError when the hidden states were not recorded."""
-        if len(rows) and HIDDEN not in rows.features:
-            raise ValueError(f"match=hidden_state needs the feature {HIDDEN!r}, which these rollouts do not hold")
+        [feature] = self.requires
+        if len(rows) and feature.name not in rows.features:
+            held = ", ".join(rows.features) or "none"
+            raise ValueError(f"match=hidden_state needs the feature {feature.name!r}, these rollouts hold {held}; record it")
         ids = np.arange(len(rows.state_trajectory), dtype=np.int64)
-        if len(rows):
-            vectors = unit(np.asarray(rows.features[HIDDEN], np.float64))
-            ends = np.cumsum(count(rows.group, rows.groups))  # rows are sorted by group
-            for members in np.split(np.arange(len(rows)), ends[:-1]):
+        trained = np.flatnonzero(rows.trainable)
+        if trained.size:
+            vectors = unit(np.asarray(rows.features[feature.name], np.float64))
+            ends = np.cumsum(count(rows.group[trained], rows.groups))  # rows are sorted by group
+            for members in np.split(trained, ends[:-1]):
                 ids[rows.state[members]] = rows.state[members][self._founders(vectors[members])]
         return (Level("hidden", dense(ids)),)
 

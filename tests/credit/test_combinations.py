@@ -23,7 +23,7 @@ WRAPPED = [(name, base) for name in names() if "base" in registry().find("method
 class Everything:
     """Stands for a component that asks for both features, so that one batch serves all combinations."""
 
-    requires = (Feature("actor_hidden", "actor"), Feature("reference_hidden", "reference"))
+    requires = (Feature("actor_hidden_-1", "actor"), Feature("reference_hidden", "reference"))
 
 
 ROWS = Rows.from_groups(featured(Everything, random_groups(np.random.default_rng(0), groups=2, slots=4)))  # type: ignore[arg-type]

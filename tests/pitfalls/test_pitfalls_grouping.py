@@ -28,7 +28,7 @@ Z = f"??{Y[2:]}"
 class AnyFeature:
     """Asks for what the match rule of BiPACE needs."""
 
-    requires = (Feature("actor_hidden", "actor"),)
+    requires = (Feature("actor_hidden_-1", "actor"),)
 
 
 def one_step(name: str, *texts: str, order: tuple[int, ...] = ()) -> Group:
