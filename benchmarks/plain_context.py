@@ -26,6 +26,7 @@ from plain_credit import (
     returns_to_go,
     step_returns,
     trained,
+    with_siblings,
 )
 
 Vector = NDArray[np.float64]
@@ -178,7 +179,7 @@ def _potentials(rows: Sequence[Row], q: Sequence[float], past: int, prior: float
     return potential
 
 
-def bipace(rows: Sequence[Row], hidden: str = "actor_hidden", epsilon: float = 0.05) -> list[float]:
+def bipace(rows: Sequence[Row], hidden: str = "actor_hidden_-1", epsilon: float = 0.05) -> list[float]:
     """Episode term + mean return of the cluster's decisions with the same action, less the cluster's mean."""
     advantage, x = grpo(rows), step_returns(rows)
     cluster: dict[int, int] = {}
@@ -193,7 +194,7 @@ def bipace(rows: Sequence[Row], hidden: str = "actor_hidden", epsilon: float = 0
             by_action[r.step.action_key].append(x[r.index])
         for r in peers:
             advantage[r.index] += mean_and_deviation(by_action[r.step.action_key])[0] - value
-    return advantage
+    return with_siblings(rows, advantage)
 
 
 def _clusters(members: Sequence[Row], hidden: str, epsilon: float) -> dict[int, int]:

@@ -103,7 +103,7 @@ def gigpo(rows: Sequence[Row], anchors: Sequence[str] | None = None) -> list[flo
     anchors = anchors or [observation(r) for r in rows]
     for peers in by(trained(rows), lambda r: (r.task, anchors[r.index])).values():
         add_standardised(advantage, peers, [x[r.index] for r in peers])
-    return advantage
+    return with_siblings(rows, advantage)
 
 
 def gigpo_similar(rows: Sequence[Row], threshold: float = 0.95) -> list[float]:
@@ -139,7 +139,7 @@ def hgpo(rows: Sequence[Row], past: int = 2) -> list[float]:
                 if a != 0:
                     weighted[r.index] += (k + 1) * a
                     weights[r.index] += k + 1
-    return [s / (w + EPS) for s, w in zip(weighted, weights, strict=True)]
+    return with_siblings(rows, [s / (w + EPS) for s, w in zip(weighted, weights, strict=True)])
 
 
 def graphgpo(rows: Sequence[Row], omega: float = 0.1) -> list[float]:
@@ -150,7 +150,7 @@ def graphgpo(rows: Sequence[Row], omega: float = 0.1) -> list[float]:
         for peers in by(trained(members), lambda r: r.before.views["graph"]).values():
             x = [GOAL_RETURN * omega ** _next_distance(r, distance) - r.penalty for r in peers]
             add_standardised(advantage, peers, x)
-    return advantage
+    return with_siblings(rows, advantage)
 
 
 def g2po(rows: Sequence[Row]) -> list[float]:
@@ -169,9 +169,8 @@ def g2po(rows: Sequence[Row]) -> list[float]:
     for peers in by(trained(rows), lambda r: (r.task, observation(r))).values():
         add_standardised(advantage, peers, [y[r.index] - r.penalty for r in peers])
     for members in by(trained(rows), lambda r: r.task).values():
-        if len({r.trajectory for r in members}) > 1:
-            add_standardised(advantage, members, [y[r.index] - value[r.task, observation(r)] for r in members])
-    return advantage
+        add_standardised(advantage, members, [y[r.index] - value[r.task, observation(r)] for r in members])
+    return with_siblings(rows, advantage)
 
 
 def mcgpo(rows: Sequence[Row]) -> list[tuple[int, int, float]]:
@@ -305,6 +304,15 @@ def add_standardised(advantage: list[float], peers: Sequence[Row], x: Sequence[f
     """Adds N(x | peers) to the advantages of the peers."""
     for r, score in zip(peers, standardised(x, x), strict=True):
         advantage[r.index] += score
+
+
+def with_siblings(rows: Sequence[Row], advantage: list[float]) -> list[float]:
+    """The advantages, 0 for a trajectory that is the only one of its task with trained decisions."""
+    for members in by(trained(rows), lambda r: r.task).values():
+        if len({r.trajectory for r in members}) == 1:
+            for r in members:
+                advantage[r.index] = 0.0
+    return advantage
 
 
 def trained(rows: Iterable[Row]) -> list[Row]:

@@ -9,11 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.conventions import Convention, preset
+from creditlab.credit.diagnostics import credit_diagnostics
 from creditlab.credit.normalise import Mode, Singleton, moments, standardise
 from creditlab.credit.peers import peer_mean
 from creditlab.credit.returns import discounted_return
 from creditlab.credit.segments import Bools, Floats, Ints, first_index
-from creditlab.credit.types import Peers
+from creditlab.credit.types import Credit, Peers
+from creditlab.credit.values import shared_groups
 from creditlab.rollouts import Rows
 from creditlab.rollouts.rows import check_finite
 
@@ -28,7 +30,7 @@ class EpisodeOptions:
     """Options of the episode term, inherited by the methods that have one."""
 
     convention: Convention = "default"
-    """Presets `moments`, `penalty`, `singleton` and, where the method has one, `exponent`."""
+    """Presets `moments`, `penalty` and `singleton`."""
     normalise: Mode = "mean_std"
     """Divide by the deviation or only centre (Dr. GRPO); holds for every term of the method."""
     moments: Samples | None = None
@@ -38,7 +40,8 @@ class EpisodeOptions:
     coefficient: Annotated[float, Field(ge=0)] = 0.1
     """Penalty ρ of an invalid action, in units of reward."""
     singleton: Singleton | None = None
-    """What a single sample and a constant group get in the episode term; unset: as the convention says."""
+    """What a single sample and a constant group get in the episode term, and a lone trajectory in all of them; unset: as the
+    convention says."""
 
     def episode_term(self, rows: Rows) -> Floats:
         """Episode advantage [N] under these options."""
@@ -62,13 +65,36 @@ class EpisodeOptions:
             singleton=preset("singleton", self.convention, self.singleton),
         )
 
+    def credit(self, rows: Rows, advantages: Floats, sizes: Ints, **diagnostics: float) -> Credit:
+        """Credit of advantages [N] from comparisons of the given sizes [N], under the rule on lone trajectories.
+
+        A trajectory whose siblings have no trained decision gets 0 under `singleton=zero`, though it may have met a state
+        twice: its own visits are no evidence against each other.
+        """
+        if preset("singleton", self.convention, self.singleton) == "zero":
+            lone = ~shared_groups(rows)[rows.group]
+            advantages, sizes = np.where(lone, 0.0, advantages), np.where(lone, np.minimum(sizes, 1), sizes)
+        return Credit(advantages, diagnostics={**credit_diagnostics(rows, advantages, sizes), **diagnostics})
+
+
+@dataclass(frozen=True)
+class StepOptions(EpisodeOptions):
+    """Options of the methods that also compare single decisions."""
+
+    penalise_step: bool = True
+    """Whether an invalid decision also loses ρ in what the step term compares; published code does."""
+
+    def step_penalty(self, rows: Rows) -> Floats:
+        """What each decision [N] loses in the step term for its own invalid action."""
+        return invalid_penalty(rows, coefficient=self.coefficient if self.penalise_step else 0.0)
+
     def step_return(self, rows: Rows, gamma: float) -> Floats:
         """Return-to-go of each decision [N], less ρ where the decision itself is invalid (GiGPO).
 
         Raises ValueError as `episode_term` does.
         """
         check_siblings(rows)
-        return discounted_return(rows, gamma) - invalid_penalty(rows, coefficient=self.coefficient)
+        return discounted_return(rows, gamma) - self.step_penalty(rows)
 
 
 def episode_advantage(

@@ -43,11 +43,10 @@ class TransitionGraph:
 
 
 def transition_graph(rows: Rows, nodes: Ints) -> TransitionGraph:
-    """The graph over node ids of states [S], never shared between groups; every decision is an edge of cost 1,
-    trained on or not.
+    """The graph over node ids of states [S], never shared between groups; every decision is an edge of cost 1.
 
-    The last decision of a trajectory leads to the goal iff the environment's own return is positive. In a group that
-    never reached it, every node has distance 1.
+    So is one that is not trained on: the graph holds facts about the environment. The last decision of a trajectory leads to
+    the goal iff the environment's own return is positive. In a group that never reached it, every node has distance 1.
     """
     source = nodes[rows.state]
     target = np.where(rows.last & (rows.outcome[rows.trajectory] > 0), GOAL, nodes[rows.state + 1])

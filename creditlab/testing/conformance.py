@@ -30,6 +30,8 @@ SAMPLES = 8
 START = state("A", rubric={"goal_progress": (0, 2)})
 MIDDLE = state("B", rubric={"goal_progress": (1, 2)})
 """Two states that no match rule takes for one."""
+OFF = 0.25
+"""Standard deviation of the noise of `featured`, of directions with deviation 1; most are then about 0.05 apart in cosine."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +84,23 @@ def credit_of(make: MakeMethod, groups: Sequence[Group]) -> Named:
 
 
 def featured(make: MakeMethod, groups: Sequence[Group]) -> tuple[Group, ...]:
-    """The groups with every feature that the method asks for: a fixed direction per observation, in 8 dimensions."""
+    """The groups with every feature that the method asks for, in 8 dimensions: a direction per observation.
+
+    It is off by a little at every turn, so that decisions in one state are near each other without being equal.
+    """
     names = sorted(feature.name for feature in required(make()))
     if not names:
         return tuple(groups)
 
-    def hidden(state: State) -> NDArray[np.float32]:
+    def hidden(state: State, turn: int) -> NDArray[np.float32]:
         seed = list(state.views["observation"].encode())
-        return np.random.default_rng(seed).normal(size=8).astype(np.float32)
+        direction, off = (np.random.default_rng(s).normal(size=8) for s in (seed, [*seed, turn + 1]))
+        return (direction + OFF * off).astype(np.float32)
 
     def walked(trajectory: Trajectory) -> Trajectory:
-        steps = (replace(s, features=dict.fromkeys(names, hidden(trajectory.states[s.turn]))) for s in trajectory.steps)
+        steps = (
+            replace(s, features=dict.fromkeys(names, hidden(trajectory.states[s.turn], s.turn))) for s in trajectory.steps
+        )
         return replace(trajectory, steps=tuple(steps))
 
     return tuple(replace(g, trajectories=tuple(map(walked, g.trajectories))) for g in groups)
@@ -164,9 +172,9 @@ def unrelated_groups(make: MakeMethod) -> None:
 
 
 def singletons(make: MakeMethod) -> None:
-    """A decision with nothing to be compared with gets 0: here, its only sibling failed to run."""
+    """A trajectory with nothing to be compared with gets 0, also where it met a state twice: its only sibling failed."""
     broken = walk(move("A", "go"), error="the engine timed out")
-    lone = siblings("lone", walk(move(START, "go"), move(MIDDLE, "finish"), success=True), broken)
+    lone = siblings("lone", walk(move(START, "go"), move(START, "look"), move(MIDDLE, "finish"), success=True), broken)
     other = siblings("other", walk(move("A", "go"), success=True), walk(move("A", "stay"), end="A"))
     given = credit_of(make, featured(make, [lone, other])).of([lone])
     assert not any(given.advantages.values()), f"a lone trajectory got {given.advantages}"
@@ -208,7 +216,7 @@ def error_trajectories(make: MakeMethod) -> None:
 
 
 def untrained_decisions(make: MakeMethod) -> None:
-    """A decision without response tokens takes part in no statistic: its action and format change nothing."""
+    """A decision without response tokens takes part in no statistic: its action, format and features change nothing."""
     for groups in _batches(make):
         other = [replace(g, trajectories=tuple(_flip_untrained(t) for t in g.trajectories)) for g in groups]
         _same(credit_of(make, groups), credit_of(make, other), "a decision without trained tokens changes the credit")
@@ -298,7 +306,15 @@ def _blank(trajectory: Trajectory) -> Trajectory:
 
 def _flip_untrained(trajectory: Trajectory) -> Trajectory:
     steps = tuple(
-        s if len(s.response_ids) else replace(s, valid=not s.valid, parsed=not s.parsed, action_key="something else")
+        s
+        if len(s.response_ids)
+        else replace(
+            s,
+            valid=not s.valid,
+            parsed=not s.parsed,
+            action_key="something else",
+            features={name: value[::-1] for name, value in s.features.items()},
+        )
         for s in trajectory.steps
     )
     return replace(trajectory, steps=steps)

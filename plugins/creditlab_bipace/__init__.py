@@ -9,16 +9,15 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.compare import compare_by
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions
-from creditlab.credit.normalise import moments
+from creditlab.credit.episode import StepOptions
+from creditlab.credit.normalise import Mode, moments
 from creditlab.credit.segments import Floats, Ints, joint
 from creditlab.hookspecs import Credit, MatchRule, Rows, Scope, hookimpl, part
 from creditlab_bipace.clusters import HiddenState
 
 
 @dataclass(frozen=True)
-class BiPACE(EpisodeOptions):
+class BiPACE(StepOptions):
     """A = A^E + w·(Q̂(s, a) − V̂(s)): mean return of the cluster's decisions with the same action, less the cluster's."""
 
     axis: ClassVar[str] = "method"
@@ -27,6 +26,8 @@ class BiPACE(EpisodeOptions):
     needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "group"
 
+    normalise: Mode = "mean_std"
+    """Divide the episode term by the deviation or only centre it; the step term is only centred, whatever stands here."""
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.95
     """Discount γ of the return-to-go, per decision."""
     step_weight: float = 1.0
@@ -42,7 +43,7 @@ class BiPACE(EpisodeOptions):
         x = self.step_return(rows, self.gamma)
         step = compare_by(rows, self.match.levels(rows), lambda key, number: self._difference(rows, x, key, number))
         advantages = self.episode_weight * self.episode_term(rows) + self.step_weight * step.advantage
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, step.size))
+        return self.credit(rows, advantages, step.size)
 
     def _difference(self, rows: Rows, x: Floats, key: Ints, number: int) -> Floats:
         """Q̂ − V̂ of each decision [N] under its key, or its return less the mean of its cluster's other actions."""

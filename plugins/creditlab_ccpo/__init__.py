@@ -9,11 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.context import context_features, peer_means
-from creditlab.credit.conventions import preset
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions, Samples, invalid_penalty
+from creditlab.credit.conventions import Convention, preset
+from creditlab.credit.episode import EpisodeOptions, Penalty, Samples, invalid_penalty
 from creditlab.credit.match import Task
-from creditlab.credit.normalise import normalise
+from creditlab.credit.normalise import Mode, normalise
 from creditlab.credit.segments import Bools, Floats, count
 from creditlab.credit.values import terminal_discounted
 from creditlab.hookspecs import Credit, Feature, MatchRule, PeerFold, PeerWeighting, Rows, Scope, hookimpl, part
@@ -34,8 +33,14 @@ class CCPO(EpisodeOptions):
     needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "update"
 
+    convention: Convention = "default"
+    """Presets `singleton`."""
+    normalise: Mode = "mean_std"
+    """Divide the episode term by the deviation or only centre it; the other terms are standardised as `final` says."""
     moments: Samples | None = "row"
     """Samples of the mean and deviation of the episode term A_EP; the paper weighs trajectories by their rows."""
+    penalty: Penalty | None = "row_local"
+    """Where an invalid action is paid for in the episode term; in the paper by its own row, as in the target Y."""
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.95
     """Discount γ of the targets Y and Z, per decision."""
     horizon: Annotated[int, Field(ge=1)] = 2
@@ -67,17 +72,27 @@ class CCPO(EpisodeOptions):
         return (Feature(HIDDEN, "reference"),) if self.hidden else ()
 
     def __call__(self, rows: Rows) -> Credit:
-        """Advantages [N] of one update; without a recorded hidden state, contexts are statistics of the prefix."""
+        """Advantages [N] of one update; without a recorded hidden state, contexts are statistics of the prefix.
+
+        Raises ValueError when these have no weight either.
+        """
+        hidden = rows.features.get(HIDDEN) if self.hidden else None
+        if hidden is None and not self.summary_weight and len(rows):
+            raise ValueError(
+                f"method.summary_weight=0 leaves the hidden state as the only context, and these rollouts do not hold the "
+                f"feature {HIDDEN!r}; record it, or give the statistics a weight"
+            )
         after = terminal_discounted(rows, self.gamma)  # Z
         target = after / self.gamma - invalid_penalty(rows, coefficient=self.coefficient)  # Y
-        z = context_features(rows, rows.features.get(HIDDEN) if self.hidden else None, self.summary_weight)
+        z = context_features(rows, hidden, self.summary_weight)
         levels = (*self.match.levels(rows), *Task().levels(rows))
         peers = peer_means(rows, levels, z, np.stack([target, after], axis=1), self.fold.peers(rows), self.weighting)
         history = np.where(peers.supported, target - peers.mean[:, 0], 0.0)  # H
         future = self._future(rows, peers.mean[:, 1], peers.supported)  # F
         context = self._finish(rows, self.history_weight * history + self.future_weight * future, peers.supported)
         advantages = context + self.episode_weight * self.episode_term(rows)
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, np.where(peers.supported, peers.size, 1)))
+        sizes = np.where(peers.supported, peers.size, 1)
+        return self.credit(rows, advantages, sizes, context_hidden=float(hidden is not None))
 
     def _future(self, rows: Rows, potential: Floats, supported: Bools) -> Floats:
         """Standardised change of the potential V over the next decisions [N]; the return R stands at the end."""

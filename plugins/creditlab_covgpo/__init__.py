@@ -10,7 +10,7 @@ from pydantic import Field
 
 from creditlab.credit.normalise import EPS, moments, standardise
 from creditlab.credit.segments import Bools, Floats, count
-from creditlab.credit.values import coverage, novel
+from creditlab.credit.values import coverage, novel, shared_groups
 from creditlab.hookspecs import Credit, Method, Rows, Scope, hookimpl, part
 
 
@@ -40,7 +40,9 @@ class CovGPO:
         present, failed = self._groups(rows)
         share = failed.sum() / max(int(present.sum()), 1)
         score = self._coverage(rows) if self.granularity == "trajectory" else self._novelty(rows)
-        fallback = np.where(rows.trainable, self.coverage_weight * share * score, 0.0)
+        # a lone trajectory explored neither more nor less than its siblings
+        compared = rows.trainable & shared_groups(rows)[rows.group]
+        fallback = np.where(compared, self.coverage_weight * share * score, 0.0)
         advantages = np.where(failed[rows.group], fallback, base.advantages)
         diagnostics = {**base.diagnostics, "all_failed_groups": int(failed.sum()), "all_failed_share": float(share)}
         return Credit(advantages, auxiliary=base.auxiliary, diagnostics=diagnostics)

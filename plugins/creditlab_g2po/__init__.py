@@ -9,18 +9,17 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.compare import compare
-from creditlab.credit.conventions import preset
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions, invalid_penalty
+from creditlab.credit.conventions import Convention, preset
+from creditlab.credit.episode import StepOptions
 from creditlab.credit.graph import GOAL_RETURN
 from creditlab.credit.normalise import normalise
 from creditlab.credit.segments import Bools, Floats, Ints, count
-from creditlab.credit.values import node_value, shared_groups
+from creditlab.credit.values import node_value
 from creditlab.hookspecs import Credit, MatchRule, Rows, Scope, hookimpl, part
 
 
 @dataclass(frozen=True)
-class G2PO(EpisodeOptions):
+class G2PO(StepOptions):
     """A = A_EP + w·(A_NC + A_EC): the next node's value within one node, and the gain in value within the task."""
 
     axis: ClassVar[str] = "method"
@@ -29,6 +28,8 @@ class G2PO(EpisodeOptions):
     needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "group"
 
+    convention: Convention = "default"
+    """Presets `moments`, `penalty`, `singleton` and `goal`."""
     gamma: Annotated[float, Field(gt=0, le=1)] = 0.95
     """Discount γ of the node values, per decision; fixed in the published code."""
     graph_weight: float = 1.0
@@ -44,15 +45,12 @@ class G2PO(EpisodeOptions):
         """Advantages [N] of one update."""
         levels = self.match.levels(rows)
         here, after = self._values(rows, levels[0].ids)
-        node = compare(rows, levels, after - invalid_penalty(rows, coefficient=self.coefficient), mode=self.normalise)
+        node = compare(rows, levels, after - self.step_penalty(rows), mode=self.normalise)
         edge = normalise(after - here, rows.group, rows.groups, where=rows.trainable, mode=self.normalise)
-        if preset("singleton", self.convention, self.singleton) == "zero":  # a lone trajectory has nobody to differ from
-            edge = np.where(shared_groups(rows)[rows.group], edge, 0.0)
         advantages = self.episode_weight * self.episode_term(rows) + self.graph_weight * (node.advantage + edge)
         undefined = self._undefined(rows)
         advantages = np.where(undefined, 0.0, advantages)
-        diagnostics = {**credit_diagnostics(rows, advantages, node.size), "undefined": int(undefined.sum())}
-        return Credit(advantages, diagnostics=diagnostics)
+        return self.credit(rows, advantages, node.size, undefined=int(undefined.sum()))
 
     def _undefined(self, rows: Rows) -> Bools:
         """Decisions [N] alone in their task: the deviation over its one edge does not exist (NaN in the published code)."""

@@ -8,13 +8,12 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from creditlab.credit.compare import compare
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions
+from creditlab.credit.episode import StepOptions
 from creditlab.hookspecs import Credit, MatchRule, Rows, Scope, hookimpl, part
 
 
 @dataclass(frozen=True)
-class GiGPO(EpisodeOptions):
+class GiGPO(StepOptions):
     """A = A^E + w·A^S: the episode term, and N(Q_t − ρ·inv_t | anchor state) with the return-to-go Q_t."""
 
     axis: ClassVar[str] = "method"
@@ -35,7 +34,7 @@ class GiGPO(EpisodeOptions):
         """Advantages [N] of one update."""
         step = compare(rows, self.match.levels(rows), self.step_return(rows, self.gamma), mode=self.normalise)
         advantages = self.episode_weight * self.episode_term(rows) + self.step_weight * step.advantage
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, step.size))
+        return self.credit(rows, advantages, step.size)
 
 
 @hookimpl

@@ -9,15 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.compare import compare
-from creditlab.credit.conventions import preset
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions, invalid_penalty
+from creditlab.credit.conventions import Convention, preset
+from creditlab.credit.episode import StepOptions
 from creditlab.credit.graph import Exponent, edge_return, transition_graph
 from creditlab.hookspecs import Credit, MatchRule, Rows, Scope, hookimpl, part
 
 
 @dataclass(frozen=True)
-class GraphGPO(EpisodeOptions):
+class GraphGPO(StepOptions):
     """A = β_G · N(10·ω^{distance to the goal} | state) + β_E · episode term, over the transition graph of the task group."""
 
     axis: ClassVar[str] = "method"
@@ -26,6 +25,8 @@ class GraphGPO(EpisodeOptions):
     needs: ClassVar[tuple[str, ...]] = ("group",)
     scope: ClassVar[Scope] = "group"
 
+    convention: Convention = "default"
+    """Presets `moments`, `penalty`, `singleton` and `exponent`."""
     omega: Annotated[float, Field(gt=0, le=1)] = 0.1
     """Decay ω per step of distance to the goal; the authors use 0.1 on ALFWorld and 0.2 on WebShop."""
     exponent: Exponent | None = None
@@ -34,8 +35,6 @@ class GraphGPO(EpisodeOptions):
     """Weight β_G of the graph term."""
     episode_weight: float = 1.0
     """Weight β_E of the episode term."""
-    penalise_step: bool = True
-    """Whether an invalid decision also loses ρ in its graph return; the published code does, the paper does not say."""
     all_failed: Literal["penalty", "zero"] = "penalty"
     """Graph term in a group that never reached the goal: the invalid-action penalty alone, as in the code, or zero."""
     match: MatchRule = part()
@@ -45,14 +44,12 @@ class GraphGPO(EpisodeOptions):
         levels = self.match.levels(rows)
         graph = transition_graph(rows, levels[0].ids)
         value = edge_return(graph, self.omega, preset("exponent", self.convention, self.exponent))
-        if self.penalise_step:
-            value = value - invalid_penalty(rows, coefficient=self.coefficient)
-        step = compare(rows, levels, value, mode=self.normalise)
+        step = compare(rows, levels, value - self.step_penalty(rows), mode=self.normalise)
         graph_term = step.advantage
         if self.all_failed == "zero":
             graph_term = np.where(graph.solved[rows.group], graph_term, 0.0)
         advantages = self.graph_weight * graph_term + self.episode_weight * self.episode_term(rows)
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, step.size))
+        return self.credit(rows, advantages, step.size)
 
 
 @hookimpl

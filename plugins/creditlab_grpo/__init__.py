@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from creditlab.credit.diagnostics import credit_diagnostics, task_group_sizes
+from creditlab.credit.diagnostics import task_group_sizes
 from creditlab.credit.episode import EpisodeOptions
 from creditlab.hookspecs import Credit, Rows, Scope, hookimpl
 
@@ -21,8 +21,7 @@ class GRPO(EpisodeOptions):
 
     def __call__(self, rows: Rows) -> Credit:
         """Advantages [N] of one update."""
-        advantages = self.episode_term(rows)
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, task_group_sizes(rows)))
+        return self.credit(rows, self.episode_term(rows), task_group_sizes(rows))
 
 
 @hookimpl

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions
+from creditlab.credit.episode import StepOptions
 from creditlab.credit.normalise import EPS, normalise
 from creditlab.credit.segments import Bools, Floats, Ints, count
 from creditlab.hookspecs import Credit, LevelWeighting, MatchRule, Rows, Scope, hookimpl, part
@@ -19,7 +18,7 @@ BASE_WEIGHT = 1.0
 
 
 @dataclass(frozen=True)
-class HGPO(EpisodeOptions):
+class HGPO(StepOptions):
     """A = Σ ŵ_k·a_k over the levels, a_k = N(Q_t − ρ·inv_t | last k observations) with the population deviation."""
 
     axis: ClassVar[str] = "method"
@@ -43,7 +42,8 @@ class HGPO(EpisodeOptions):
 
     def __call__(self, rows: Rows) -> Credit:
         """Advantages [N] of one update."""
-        value, size, there = self._levels(rows, self.step_return(rows, self.gamma))
+        value, compared, there = self._levels(rows, self.step_return(rows, self.gamma))
+        size = compared
         weight = self.weighting.level(np.arange(len(value), 0, -1))
         if self.base_group:
             value, weight = np.vstack([value, self.episode_term(rows)]), np.append(weight, BASE_WEIGHT)
@@ -51,7 +51,7 @@ class HGPO(EpisodeOptions):
         counts: Bools = (size > 1) & ((value != 0) | (not self.skip_zero))
         divisor = weight @ (counts if self.denominator == "contributing" else there)
         advantages = np.asarray(weight @ np.where(counts, value, 0.0) / (divisor + EPS))
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, size.max(axis=0, initial=0)))
+        return self.credit(rows, advantages, compared.max(axis=0, initial=0))
 
     def _levels(self, rows: Rows, x: Floats) -> tuple[Floats, Ints, Bools]:
         """Level advantages a_k, numbers of compared decisions, and whether the decision has a key there at all [L, N]."""

@@ -12,8 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.compare import compare
-from creditlab.credit.diagnostics import credit_diagnostics
-from creditlab.credit.episode import EpisodeOptions
+from creditlab.credit.episode import StepOptions
 from creditlab.credit.ladders import prefix_ids
 from creditlab.credit.normalise import normalise
 from creditlab.credit.returns import discounted_return
@@ -23,7 +22,7 @@ from creditlab.hookspecs import Credit, FuseWeighting, Level, MatchRule, PeerFol
 
 
 @dataclass(frozen=True)
-class ProGPO(EpisodeOptions):
+class ProGPO(StepOptions):
     """A = A_E + w₁·N(Q_t | full history) + w₂·N(γΦ_{t+1} + r_t − Φ_t | task), Φ fused over the depths of the ladder."""
 
     axis: ClassVar[str] = "method"
@@ -55,10 +54,8 @@ class ProGPO(EpisodeOptions):
         credit = normalise(change, rows.group, rows.groups, where=supported & rows.trainable, mode=self.normalise)
         advantages = self.prefix_weight * prefix.advantage + self.potential_weight * credit
         advantages = advantages + self.episode_weight * self.episode_term(rows)
-        diagnostics = credit_diagnostics(rows, advantages, prefix.size)
-        if rows.trainable.any():
-            diagnostics["supported_share"] = float(np.mean(supported[rows.trainable]))
-        return Credit(advantages, diagnostics=diagnostics)
+        share = {"supported_share": float(np.mean(supported[rows.trainable]))} if rows.trainable.any() else {}
+        return self.credit(rows, advantages, prefix.size, **share)
 
     def _change(self, rows: Rows) -> tuple[Floats, Bools]:
         """γΦ_{t+1} + r_t − Φ_t of each decision [N], and whether peers support it; nothing is to come after the last."""

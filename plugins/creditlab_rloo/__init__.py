@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from creditlab.credit.diagnostics import credit_diagnostics, task_group_sizes
+from creditlab.credit.diagnostics import task_group_sizes
 from creditlab.credit.episode import EpisodeOptions
 from creditlab.hookspecs import Credit, PeerFold, Rows, Scope, hookimpl, part
 
@@ -27,8 +27,7 @@ class RLOO(EpisodeOptions):
 
     def __call__(self, rows: Rows) -> Credit:
         """Advantages [N] of one update."""
-        advantages = self.baseline_term(rows, self.fold.peers(rows))
-        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, task_group_sizes(rows)))
+        return self.credit(rows, self.baseline_term(rows, self.fold.peers(rows)), task_group_sizes(rows))
 
 
 @hookimpl

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from creditlab_g2po import G2PO
@@ -15,14 +13,7 @@ from creditlab.credit.types import Level
 from creditlab.credit.values import fused_potential, node_value
 from creditlab.credit.weighting import InverseVariance, Uniform
 from creditlab.hookspecs import Rows
-from creditlab.rollouts import Trajectory
 from creditlab.testing import move, rows_of, siblings, walk
-
-
-def untrained(trajectory: Trajectory, turn: int) -> Trajectory:
-    """The same trajectory with an empty response at the given turn."""
-    step = replace(trajectory.steps[turn], response_ids=np.zeros(0, np.int32), logprobs=np.zeros(0, np.float32))
-    return replace(trajectory, steps=(*trajectory.steps[:turn], step, *trajectory.steps[turn + 1 :]))
 
 
 def one_turn(reward: float, times: int) -> Rows:
@@ -40,8 +31,8 @@ def test_the_value_of_a_node_of_equal_visits_is_exactly_theirs(reward: float) ->
 
 def test_the_value_of_a_node_is_that_of_its_trained_visits() -> None:
     """A: 9.5 from the trained visit alone, not 4.75 with the other one; C is visited without training only: 0."""
-    won, lost = walk(move("A", "go"), success=True), walk(move("A", "go"), move("C", "x"), end="D")
-    rows = rows_of(siblings("g", won, untrained(untrained(lost, 0), 1)))
+    lost = walk(move("A", "go", trainable=False), move("C", "x", trainable=False), end="D")
+    rows = rows_of(siblings("g", walk(move("A", "go"), success=True), lost))
     node = Observation().levels(rows)[0].ids
     assert node_value(rows, node)[node[rows.state]].tolist() == [9.5, 9.5, 0.0]
     assert np.isfinite(G2PO(match=Observation())(rows).advantages).all()
@@ -49,7 +40,7 @@ def test_the_value_of_a_node_is_that_of_its_trained_visits() -> None:
 
 def test_a_transition_that_was_not_trained_on_is_still_an_edge() -> None:
     """Graph distances are facts about the environment: A → B → goal holds whoever wrote the response."""
-    won = untrained(walk(move("A", "go"), move("B", "fin"), success=True), 1)
+    won = walk(move("A", "go"), move("B", "fin", trainable=False), success=True)
     rows = rows_of(siblings("g", won, walk(move("A", "stay"), end="A")))
     assert transition_graph(rows, GraphState().levels(rows)[0].ids).source_distance.tolist() == [2, 1, 2]
 
