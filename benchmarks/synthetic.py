@@ -58,7 +58,7 @@ def _trajectory(
     if directions is not None:
         means = directions[rooms[:length] + ROOMS * (np.arange(length) >= taken)]
         actor, reference = (np.float32(means + 0.1 * rng.normal(size=means.shape)) for _ in range(2))
-        features = [{"actor_hidden": a, "reference_hidden": r} for a, r in zip(actor, reference, strict=True)]
+        features = [{"actor_hidden_-1": a, "reference_hidden": r} for a, r in zip(actor, reference, strict=True)]
     steps = tuple(
         Step(
             turn=turn,

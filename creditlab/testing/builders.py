@@ -98,18 +98,22 @@ def random_groups(
     states: int = 4,
     actions: int = 2,
     errors: float = 0.1,
+    untrained: float = 0.05,
 ) -> tuple[Group, ...]:
     """Task groups with everything a method may meet: invalid, unparsed and empty decisions, failures, errors, rubrics.
 
-    Every group has slots 0 … slots−1; state and action names recur in all of them.
+    Every group has slots 0 … slots−1; state and action names recur in all of them. `errors` and `untrained` are the shares
+    of trajectories that failed to run and of decisions without response tokens.
     """
     return tuple(
-        siblings(f"g{index}", *(_random_walk(rng, turns, states, actions, errors) for _ in range(slots)))
+        siblings(f"g{index}", *(_random_walk(rng, turns, states, actions, errors, untrained) for _ in range(slots)))
         for index in range(groups)
     )
 
 
-def _random_walk(rng: np.random.Generator, turns: int, states: int, actions: int, errors: float) -> Trajectory:
+def _random_walk(
+    rng: np.random.Generator, turns: int, states: int, actions: int, errors: float, untrained: float
+) -> Trajectory:
     length = int(rng.integers(1, turns + 1))
     visited = [_random_state(rng, states) for _ in range(length + 1)]
     moves = [
@@ -118,7 +122,7 @@ def _random_walk(rng: np.random.Generator, turns: int, states: int, actions: int
             f"a{rng.integers(actions)}",
             valid=bool(rng.random() < 0.8),
             parsed=bool(rng.random() < 0.9),
-            trainable=bool(rng.random() < 0.95),
+            trainable=bool(rng.random() < 1 - untrained),
         )
         for turn in range(length)
     ]

@@ -217,7 +217,7 @@ def error_trajectories(make: MakeMethod) -> None:
 
 def untrained_decisions(make: MakeMethod) -> None:
     """A decision without response tokens takes part in no statistic: its action, format and features change nothing."""
-    for groups in _batches(make):
+    for groups in _batches(make, untrained=0.3):
         other = [replace(g, trajectories=tuple(_flip_untrained(t) for t in g.trajectories)) for g in groups]
         _same(credit_of(make, groups), credit_of(make, other), "a decision without trained tokens changes the credit")
 
@@ -254,9 +254,9 @@ STATE_LOCAL = ("constant_states",)
 """Checks that do not hold for a method that normalises over all decisions of a task, whatever their states."""
 
 
-def _batches(make: MakeMethod, errors: float = 0.1) -> list[tuple[Group, ...]]:
-    made = (random_groups(np.random.default_rng(seed), errors=errors) for seed in range(SAMPLES))
-    return [featured(make, groups) for groups in made]
+def _batches(make: MakeMethod, errors: float = 0.1, untrained: float = 0.05) -> list[tuple[Group, ...]]:
+    rngs = map(np.random.default_rng, range(SAMPLES))
+    return [featured(make, random_groups(rng, errors=errors, untrained=untrained)) for rng in rngs]
 
 
 def _equal_siblings(number: int, reward: float) -> Group:
