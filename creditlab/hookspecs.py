@@ -11,7 +11,7 @@ docstring, and class variables say where it stands:
 * `needs`: what the rollouts must provide (`group` for siblings, `rubric`); an environment lists what it `provides`;
 * `requires`: what the loop has to keep or compute for it, a class variable or a property: `reference` (the frozen start of
   the run beside the policy) or a `Feature` (a hidden state per decision);
-* `scope`: `group` or `update`.
+* `scope`: `group` or `update`; a property where it depends on options.
 
 Built parts arrive as fields declared with `part()`; they are no hyper-parameters. An option `<part>_weight` of the owner
 sets the option `weight` of that part; an auxiliary loss as a part uses its owner's axes. An option `convention` follows the

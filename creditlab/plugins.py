@@ -44,11 +44,12 @@ def main(arguments: Sequence[str], console: Console | None = None, found: Regist
 
 def facts(component: Component) -> dict[str, str]:
     """What a component uses and takes for granted, by label; labels without content are left out."""
+    scope = getattr(component.cls, "scope", "")
     found = {
         "axes": ", ".join(f"{axis}={default}" for axis, default in component.axes.items()),
         "parts": ", ".join(f"{name} ({axis}={choice})" for name, (axis, choice) in component.parts.items()),
         "needs": ", ".join(component.needs),
-        "scope": str(getattr(component.cls, "scope", "")),
+        "scope": (scope.__doc__ or "").rstrip(".").replace("`", "") if isinstance(scope, property) else str(scope),
     }
     return {label: text for label, text in found.items() if text}
 

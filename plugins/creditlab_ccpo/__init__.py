@@ -31,7 +31,6 @@ class CCPO(EpisodeOptions):
     }  # fmt: skip
     calls: ClassVar[dict[str, tuple[str, ...]]] = {"fold": ("peers",), "weighting": ("peer",)}
     needs: ClassVar[tuple[str, ...]] = ("group",)
-    scope: ClassVar[Scope] = "update"
 
     convention: Convention = "default"
     """Presets `singleton`."""
@@ -65,6 +64,11 @@ class CCPO(EpisodeOptions):
         """Raises ValueError where nothing would be left of the context."""
         if not self.hidden and not self.summary_weight:
             raise ValueError("method.hidden=false and method.summary_weight=0 leave no context to compare; keep one of them")
+
+    @property
+    def scope(self) -> Scope:
+        """`update`; `group` where contexts hold no hidden state."""
+        return "update" if self.hidden else "group"
 
     @property
     def requires(self) -> tuple[Feature, ...]:

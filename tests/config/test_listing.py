@@ -39,6 +39,7 @@ def test_axes_parts_needs_and_scope_are_listed() -> None:
     assert "parts: task (method=graphgpo), task.match (match=graph_state), pair (aux=pair)" in lines
     assert "needs: group" in lines
     assert "scope: group" in lines
+    assert "scope: update; group where contexts hold no hidden state" in listing("ccpo", width=140)
 
 
 @pytest.mark.parametrize("width", [80, 140])

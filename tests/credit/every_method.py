@@ -24,8 +24,8 @@ def names() -> list[str]:
 
 
 def scope(name: str) -> str:
-    """Scope that a method declares."""
-    return str(registry().find("method", name).cls.scope)
+    """Scope of a method with its defaults."""
+    return str(getattr(method(name), "scope", "group"))
 
 
 def checks() -> list[tuple[str, str, MakeMethod, Check]]:

@@ -22,7 +22,7 @@ from creditlab.testing import random_groups
 from creditlab.training import assign as module
 from creditlab.training.assign import assign, own_part, scope_of_credit
 
-LINES = [f"method={name}" for name in registry().names("method") if registry().find("method", name).cls.scope == "update"]
+LINES = [line for n in registry().names("method") if compose_job([line := f"method={n}"]).method.scope == "update"]
 
 
 def rollouts(seed: int, groups: int, job: Job) -> tuple[Group, ...]:
@@ -54,6 +54,21 @@ def sent(groups: tuple[Group, ...]) -> bytes:
 
 def test_the_methods_of_scope_update_are_these() -> None:
     assert LINES == ["method=ccpo", "method=covgpo"]
+
+
+def test_ccpo_without_hidden_states_needs_no_exchange_between_ranks() -> None:
+    """Its credit of a group is then that of the group alone, so that each rank computes its own."""
+    job = compose_job(["method=ccpo", "method.hidden=false"])
+    groups = rollouts(0, 4, job)
+    rows, credit = assign(job, batch(groups))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "world_size", lambda: 2)
+        patch.setattr(module, "gather_bytes", lambda _: pytest.fail("the rows of other ranks were asked for"))
+        for share in (groups[:1], groups[1:]):
+            own, part = assign(job, scope_of_credit(job, batch(share)))
+            theirs = np.isin(rows.group, [rows.group_names.index(g.id) for g in share])
+            assert np.array_equal(part.advantages, credit.advantages[theirs])
+            assert len(own) == theirs.sum()
 
 
 @pytest.mark.parametrize("line", [*LINES, "method=covgpo method@base=mcgpo"])
