@@ -83,7 +83,7 @@ class ShuffledRubric:
     """Equal state summary and a rubric (C, F) permuted over the decisions of the group (MCGPO's shuffled-rubric control).
 
     The permutation runs over the decisions that MCGPO may pair, whose action was understood and trained on; the others keep
-    their own rubric. It is derived from the names of the group and its trajectories, so an unrelated group changes nothing.
+    their own rubric. It is derived from the seed and the group's name, so an unrelated group changes nothing.
     """
 
     axis: ClassVar[str] = "match"

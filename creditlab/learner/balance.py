@@ -18,7 +18,8 @@ def balanced(batch: TrainBatch) -> TrainBatch:
     """The batch with advantages scaled so that every trajectory weighs as much as the others; collective.
 
     A decision gets the mean length over the trajectory's own, so that the sum of all weights stays what it was. Lengths are
-    numbers of trained decisions.
+    numbers of trained decisions, so trajectories weigh alike per decision; under `token_mean` longer responses still weigh
+    more. The KL, entropy and auxiliary losses are not scaled.
     """
     length = _trained_length(batch)
     trained = length > 0

@@ -19,13 +19,14 @@ from every_method import checks, method, names, scope
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creditlab.credit.context import context_features, peer_means
 from creditlab.credit.folds import LeaveOneOut, Opposite, OtherTrajectories
-from creditlab.credit.ladders import History
-from creditlab.credit.match import GraphState, Observation, StateRubric
+from creditlab.credit.ladders import History, SimilarState
+from creditlab.credit.match import GraphState, Observation, StateRubric, Task
 from creditlab.credit.preferences import build_preferences
 from creditlab.credit.segments import count
 from creditlab.credit.weighting import ContextKernel, Depth, Evidence
-from creditlab.rollouts import Group, Rows, StopReason
+from creditlab.rollouts import Group, Rows, StopReason, Trajectory
 from creditlab.testing.conformance import Check, MakeMethod, credit_of, featured
 from creditlab.testing.strategies import batches
 
@@ -54,6 +55,25 @@ def test_neither_recording_order_nor_unrelated_groups_matter(name: str) -> None:
                 assert credit_of(make, [group]) == whole.of([group])
 
     holds()
+
+
+@EXAMPLES
+@given(SMALL, st.integers(0, 2**32 - 1))
+def test_neither_matters_where_the_first_of_several_texts_founds_a_cluster(groups: tuple[Group, ...], seed: int) -> None:
+    """Of aaaaaa, aaaaab, aaaabb, … neighbours are alike and others are not: clusters hang on who comes first."""
+    make: MakeMethod = lambda: GiGPO(match=SimilarState(threshold=0.8))  # noqa: E731
+    groups = tuple(replace(g, trajectories=tuple(map(in_a_chain, g.trajectories))) for g in groups)
+    whole = credit_of(make, groups)
+    assert credit_of(make, shuffled(groups, np.random.default_rng(seed))) == whole
+    for group in groups:
+        assert credit_of(make, [group]) == whole.of([group])
+
+
+def in_a_chain(trajectory: Trajectory) -> Trajectory:
+    """The same trajectory with six letters for the text of each state s0 … s5, a's and then as many b's as its number."""
+    texts = [("a" * 6 + "b" * int(s.views["observation"][1:]))[-6:] for s in trajectory.states]
+    states = (replace(s, views={**s.views, "observation": text}) for s, text in zip(trajectory.states, texts, strict=True))
+    return replace(trajectory, states=tuple(states))
 
 
 def shuffled(groups: tuple[Group, ...], rng: np.random.Generator) -> list[Group]:
@@ -148,6 +168,23 @@ def test_own_outcomes_never_enter_ccpos_baseline(groups: tuple[Group, ...], seed
     gain = 0.95**remaining * (after.outcome - before.outcome)[before.trajectory[chosen]]
     counted = chosen & (old != 0)  # a decision without peers has no credit before or after
     np.testing.assert_allclose((new - old)[counted], gain[counted[chosen]], atol=1e-9)
+
+
+@EXAMPLES
+@given(batches(), st.integers(0, 2**32 - 1))
+def test_own_targets_never_enter_a_weighted_mean_over_other_trajectories(groups: tuple[Group, ...], seed: int) -> None:
+    """Whatever one trajectory obtained, the baseline C[Y] and the potential V = C[Z] of its own decisions stay."""
+    rng = np.random.default_rng(seed)
+    rows = Rows.from_groups(groups)
+    levels, z = (*Observation().levels(rows), *Task().levels(rows)), context_features(rows, None)
+    own = rows.trajectory == rng.integers(max(len(rows.length), 1))
+    targets = rng.normal(size=(len(rows), 2))
+    other = np.where(own[:, None], rng.normal(scale=100, size=targets.shape), targets)
+    peers = OtherTrajectories().peers(rows)
+    before, after = (peer_means(rows, levels, z, t, peers, ContextKernel()) for t in (targets, other))
+    np.testing.assert_array_equal(before.supported, after.supported)
+    there = own & before.supported
+    np.testing.assert_allclose(after.mean[there], before.mean[there], rtol=0, atol=1e-10)
 
 
 @EXAMPLES

@@ -126,7 +126,7 @@ def _per_update(rows: Rows) -> object:
     return replace(credit, advantages=credit.advantages / rows.groups)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(batches())
 def test_advantages_against_the_plain_transcription(groups: tuple[Group, ...]) -> None:
     rows = Rows.from_groups(groups)
@@ -136,7 +136,7 @@ def test_advantages_against_the_plain_transcription(groups: tuple[Group, ...]) -
     np.testing.assert_allclose(given_, plain_credit.graphgpo(plain), rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(batches())
 def test_mcgpo_leaves_graphgpos_advantages_untouched(groups: tuple[Group, ...]) -> None:
     rows = Rows.from_groups(groups)

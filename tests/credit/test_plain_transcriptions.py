@@ -26,7 +26,7 @@ OPTIONS = {"ccpo": {"hidden": False}}
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTIONS)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=200)
 @given(batches(turns=6))
 def test_advantages(name: str, groups: tuple[Group, ...]) -> None:
     method = registry().create("method", name, **OPTIONS.get(name, {}))
