@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from creditlab.hookspecs import AXES, GROUPS, Feature
 from creditlab.options import ConfigError, options_model, part_names, shown, unknown_key, validate
 from creditlab.policy.settings import PromptSettings
-from creditlab.registry import Component, registry, unused_axis
+from creditlab.registry import BASE, Component, registry, unused_axis
 from creditlab.training.settings import SECTIONS, RunSettings
 
 FEATURES = ("reference",)
@@ -44,8 +44,6 @@ VOLATILE_WITHIN = {
 What changes rounding alone counts among them; of components it is what they call `operational`.
 """
 
-BASE = "base"
-"""Top-level node of the method that a wrapper changes, chosen with `method@base=`."""
 TOP_LEVEL = (*(f.name for f in fields(RunSettings)), "prompt", *CHOSEN, "method", BASE, "shaping", "aux", *AXES)
 """Every top-level key of a run's configuration."""
 
@@ -264,10 +262,15 @@ def _with_base(plain: Mapping[str, Any]) -> Mapping[str, Any]:
     if not base:
         return node
     method = registry().find("method", str(node.get("name", "")))
+    if not isinstance(base, Mapping) or not isinstance(base.get("name"), str):
+        raise ConfigError(
+            f"{BASE} is the wrapped method with its keys, got {shown(base)}; choose it with method@{BASE}=<name>"
+        )
     if BASE not in method.parts:
         raise ConfigError(f"method={method.name} wraps no other method; leave out method@{BASE}={base.get('name')}")
     if BASE in registry().find("method", str(base.get("name", ""))).parts:
-        raise ConfigError(f"method@{BASE}={base.get('name')} wraps a method itself; choose one that does not")
+        plain_ones = [name for name in registry().names("method") if BASE not in registry().find("method", name).parts]
+        raise ConfigError(f"method@{BASE}={base['name']} wraps a method itself; choose one of: {', '.join(plain_ones)}")
     return {**node, BASE: base}
 
 
@@ -313,6 +316,12 @@ def check_job(job: Job) -> None:
         for feature in getattr(part, "requires", ()):
             if not isinstance(feature, Feature) and feature not in FEATURES:
                 raise ConfigError(f"{label} requires {feature!r}; known are {', '.join(FEATURES)} and Feature(…)")
+            layers = getattr(job.model, "layers", None)
+            if isinstance(feature, Feature) and layers is not None and not -layers - 1 <= feature.layer <= layers:
+                raise ConfigError(
+                    f"{label} wants the hidden state after layer {feature.layer}; model={type(job.model).name} has {layers} "
+                    f"layers: give {-layers - 1} … {layers}"
+                )
         check = getattr(part, "check_group_size", None)
         if check:
             try:

@@ -19,7 +19,7 @@ from yaml import MarkedYAMLError  # type: ignore[import-untyped]
 from creditlab.config import CHOSEN, TOP_LEVEL, compose_config, hydra_session
 from creditlab.hookspecs import AXES, GROUPS
 from creditlab.options import ConfigError, clipped, shown, unknown_key
-from creditlab.registry import registry
+from creditlab.registry import BASE, registry
 
 FILE_GROUPS = ("experiment", "preset", "tuning")
 """Config groups that hold files instead of components."""
@@ -79,6 +79,8 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
             return _malformed(str(override.input_line))
         if group not in CHOICES:
             continue
+        if "Config group override must be a string" in text and not isinstance(value, (str, list, type(None))):
+            return _one_name(override) if override.is_sweep_override() else _unknown_choice(group, str(value))
         if f"Multiple values for {group}." in text:
             return f"{key} has a value already; write {key}={value}, without the +"
         if "Got NoneType" in text and value is None:
@@ -174,6 +176,8 @@ def _unknown(key: str, arguments: Sequence[str]) -> str:
         cfg, choices = compose_config(rest)
     except (HydraException, OmegaConfBaseException, ValueError):
         cfg, choices = compose_config([])
+    if (key.split(".")[0] == BASE and not cfg.get(BASE)) or key.startswith(f"method.{BASE}"):
+        return f"unknown key {key!r}: beside a wrapper method@{BASE}=<name> chooses the wrapped method, its keys are {BASE}.<key>"
     if "@" in key:
         nested = [choice for choice in choices if choice.partition("@")[0] in GROUPS and "@" in choice]
         _, kind, name, *_ = [*re.split(r"[@.]", key), "", ""]

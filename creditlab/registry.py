@@ -19,6 +19,8 @@ from creditlab.options import ConfigError, did_you_mean, options_model, part_nam
 __all__ = ["Component", "ConfigError", "Registry", "part_names", "registry"]
 
 Node = Mapping[str, Any]
+BASE = "base"
+"""Part of a wrapper that stands at the top level of a configuration, chosen with `method@base=`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +166,8 @@ class Registry:
                     if "weight" in part:
                         raise ConfigError(f"unknown key '{where}.{name}.weight'; the weight is {where}.{name}_weight")
                     part["weight"] = values[f"{name}_weight"]
-                built[name] = self.build(group, part, f"{where}.{name}", **{**axes, **own})
+                place = BASE if name == BASE else f"{where}.{name}"
+                built[name] = self.build(group, part, place, **{**axes, **own})
         try:
             return component.cls(**values, **{k: v for k, v in built.items() if k in part_names(component.cls)})
         except ValueError as error:  # what a component finds wrong with the combination of its options

@@ -89,6 +89,11 @@ def _prepare(job: Job) -> tuple[Checkpoint | None, list[str]]:
     _check_folder(job, store, checkpoint)
     if settings.resume and not settings.overwrite and checkpoint is None and _trained(folder):
         notes.append("the run had no checkpoint yet; it starts from the beginning")
+    if checkpoint:
+        try:
+            read(folder / "metrics.jsonl")  # damaged ones are refused before anything is trained whose metrics would be lost
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
     if checkpoint and not (folder / "manifest.json").exists():
         notes.append("manifest.json is missing; cannot check that the games are the same")
     try:

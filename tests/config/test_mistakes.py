@@ -46,6 +46,19 @@ UNKNOWN_KEYS = {
     "~rollout.gruop": "unknown key 'rollout.gruop', did you mean 'rollout.groups'?",
     "'rollout={grop_size: 4}'": "unknown key 'rollout.grop_size', did you mean 'rollout.group_size'?",
     "match@method.tsk.match=observation": "unknown key 'match@method.tsk.match', did you mean 'match@method.task.match'?",
+    "method=grpo base.gamma=0.9": (
+        "unknown key 'base.gamma': beside a wrapper method@base=<name> chooses the wrapped method, its keys are base.<key>"
+    ),
+    "method=covgpo method.base=gigpo": (
+        "unknown key 'method.base': beside a wrapper method@base=<name> chooses the wrapped method, its keys are base.<key>"
+    ),
+    "method=covgpo base=gigpo": "base is the wrapped method with its keys, got 'gigpo'; choose it with method@base=<name>",
+    "method=covgpo method@base=gigpo base.gama=1": "unknown key 'base.gama', did you mean 'base.gamma'?",
+    "method=covgpo method@base=gigpo base.gamma=7": "base.gamma: must be less than or equal to 1, got 7",
+    "method=bipace match.layer=99": (
+        "match=hidden_state wants the hidden state after layer 99; model=tiny has 2 layers: give -3 … 2"
+    ),
+    "env=3": "unknown env '3'; available: alfworld",
     "method=grpo match@aux.pair.match=state_only": (
         "unknown key 'match@aux.pair.match'; valid keys: method@base; aux=[pair] adds it"
     ),

@@ -76,6 +76,19 @@ def test_a_damaged_newest_checkpoint_is_told_of_and_the_one_before_it_used(finis
     ]
 
 
+def test_damaged_metrics_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    job = quick_job(tmp_path, "training.updates=2")
+    assert train(job) == 0
+    path = job.folder / "metrics.jsonl"
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([b'{"step": nonsense\n', *rest]))
+    with pytest.raises(ConfigError, match="line 1: not a record of metrics; repair or remove the line"):
+        train(resumed(job, 3))
+    assert store_of(job).updates()[-1] == 2
+    path.write_bytes(b"".join([first, *rest]))
+    assert train(resumed(job, 3)) == 0
+
+
 def test_without_any_whole_checkpoint_nothing_is_thrown_away(tmp_path: Path) -> None:
     job = quick_job(tmp_path, "training.updates=2")
     assert train(job) == 0
