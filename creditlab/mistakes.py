@@ -177,7 +177,8 @@ def _unknown(key: str, arguments: Sequence[str]) -> str:
     except (HydraException, OmegaConfBaseException, ValueError):
         cfg, choices = compose_config([])
     if (key.split(".")[0] == BASE and not cfg.get(BASE)) or key.startswith(f"method.{BASE}"):
-        return f"unknown key {key!r}: beside a wrapper method@{BASE}=<name> chooses the wrapped method, its keys are {BASE}.<key>"
+        wrapped = f"method@{BASE}=<name> chooses the wrapped method, its keys are {BASE}.<key>"
+        return f"unknown key {key!r}: beside a wrapper {wrapped}"
     if "@" in key:
         nested = [choice for choice in choices if choice.partition("@")[0] in GROUPS and "@" in choice]
         _, kind, name, *_ = [*re.split(r"[@.]", key), "", ""]

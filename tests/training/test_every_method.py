@@ -61,9 +61,7 @@ def test_three_updates(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(recording, "hidden_states", counted)
     assert train(run) == 0
-    assert calls == [run.learner.micro_batch] * UPDATES * len(required_features(run)), (
-        "one pass per feature"
-    )
+    assert calls == [run.learner.micro_batch] * UPDATES * len(required_features(run)), "one pass per feature"
     told = [record for record in read(run.folder / "metrics.jsonl") if "actor/pg_loss" in record]
     assert len(told) == UPDATES
     store = RolloutStore(run.folder / "rollouts", None)
