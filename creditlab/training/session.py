@@ -304,7 +304,7 @@ class Session:
         if not metrics["val/episodes"]:
             raise TrainingFailedError("every episode of the evaluation failed; events.jsonl names the first error")
         size = self.settings.rollout.group_size
-        metrics["val/informative_groups_expected"] = expected_informative(metrics[m.VAL_SUCCESS], size)
+        metrics["training/informative_groups_expected"] = expected_informative(metrics[m.VAL_SUCCESS], size)
         metrics[m.TIME_EVALUATION] = time.perf_counter() - started
         self._spend(m.TIME_EVALUATION, metrics[m.TIME_EVALUATION])
         if update == 0:

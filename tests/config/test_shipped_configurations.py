@@ -92,7 +92,11 @@ def test_the_formulas_are_those_of_the_papers_unless_asked_otherwise(method: str
     [name, *_] = PAPER
     for convention, words in (("paper", []), ("reference", ["convention=reference"])):
         built = compose_job([f"experiment={name}", f"method={method}", *words]).method
-        told = {part.convention for part in (built, getattr(built, "task", None)) if hasattr(part, "convention")}
+        told = {
+            part.convention
+            for part in (built, getattr(built, "task", None), getattr(built, "base", None))
+            if hasattr(part, "convention")
+        }
         assert told == {convention}
 
 
@@ -136,7 +140,7 @@ def test_the_penalty_for_invalid_actions_is_the_papers_in_every_method() -> None
     [name, *_] = PAPER
     for method in METHODS:
         built = paper_job(name, method).method
-        task = getattr(built, "task", built)
+        task = getattr(built, "task", getattr(built, "base", built))
         assert task.coefficient == 0.1
 
 

@@ -16,6 +16,8 @@ from creditlab.testing import METHOD_CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "creditlab-example"
+OURS = sorted(path.name.removeprefix("creditlab_") for path in (ROOT / "plugins").iterdir() if path.name != "creditlab_pair")
+"""The methods that come with the project, a package each."""
 TUTORIAL = (ROOT / "docs" / "plugins.md").read_text()
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -95,7 +97,7 @@ def test_a_mistake_is_one_line_from_the_wheel_too(run: Run) -> None:
     shown = run("-m", "creditlab", "method=fadin")
     assert shown.returncode == 2
     assert shown.stderr == (
-        "creditlab: unknown method 'fadin', did you mean 'fading'?; available: fading, graphgpo, grpo, mcgpo\n"
+        f"creditlab: unknown method 'fadin', did you mean 'fading'?; available: {', '.join(sorted(['fading', *OURS]))}\n"
     )
 
 
@@ -103,12 +105,8 @@ def test_the_list_names_the_package_of_every_component(run: Run) -> None:
     shown = run("-m", "creditlab.plugins", "method")
     assert shown.returncode == 0, shown.stderr
     heads = [line for line in shown.stdout.splitlines() if line.startswith("method=")]
-    assert heads == [
-        "method=fading   from creditlab-example:fading",
-        "method=graphgpo   from creditlab:graphgpo",
-        "method=grpo   from creditlab:grpo",
-        "method=mcgpo   from creditlab:mcgpo",
-    ]
+    packages = {"fading": "creditlab-example:fading", **{name: f"creditlab:{name}" for name in OURS}}
+    assert heads == [f"method={name}   from {package}" for name, package in sorted(packages.items())]
     assert "    gamma: float > 0, ≤ 1 = 0.95\n        Fading γ per turn that follows; 1 is GRPO.\n" in shown.stdout
     assert "failed to load" not in shown.stdout
 
