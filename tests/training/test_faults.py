@@ -166,7 +166,7 @@ def test_the_best_update_is_one_that_was_trained() -> None:
 
 def test_the_summary_lists_what_exists(tmp_path: Path, endings: list[Summary]) -> None:
     assert train(quick_job(tmp_path, *NO_START)) == 0
-    assert train(quick_job(tmp_path, *NO_START, "checkpoint.rollouts_every=1")) == 0
+    assert train(quick_job(tmp_path, *NO_START, "checkpoint.rollouts_every=1", "overwrite=true")) == 0
     listed = [sorted(e.paths) for e in endings if e.paths]
     assert listed == [["checkpoints", "manifest"], ["checkpoints", "manifest", "rollouts"]]
 
