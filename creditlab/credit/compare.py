@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from creditlab.credit.normalise import Mode, normalise
-from creditlab.credit.segments import Floats, Ints, count, several
+from creditlab.credit.segments import Bools, Floats, Ints, count, several
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -37,13 +37,23 @@ def compare_by(rows: Rows, levels: Sequence[Level], within: Within) -> Compariso
     all decisions under its key at that level.
     """
     advantage, size = np.zeros(len(rows)), np.zeros(len(rows), np.int64)
-    waiting, trained = rows.trainable.copy(), rows.trainable
+    for ids, number, here in chosen_levels(rows, levels):
+        advantage[here] = within(ids, number)[here]
+        size[here] = count(ids, number, rows.trainable)[ids[here]]
+    return Comparison(advantage, size)
+
+
+def chosen_levels(rows: Rows, levels: Sequence[Level]) -> Iterator[tuple[Ints, int, Bools]]:
+    """Key of every decision [N] at each level, number of keys, and the trained decisions that take this level [N].
+
+    That is the most specific level at which two or more trajectories meet, else the last one.
+    """
+    trained = rows.trainable
+    waiting = trained.copy()
     for level in levels:
         ids = level.ids[rows.state]
         number = int(ids.max(initial=-1)) + 1
         meet = several(ids[trained], rows.trajectory[trained], number)
         here = waiting & (meet[ids] if level is not levels[-1] else True)
-        advantage[here] = within(ids, number)[here]
-        size[here] = count(ids, number, trained)[ids[here]]
+        yield ids, number, here
         waiting &= ~here
-    return Comparison(advantage, size)

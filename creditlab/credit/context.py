@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from creditlab.credit.ladders import state_turn
-from creditlab.credit.match import Observation
+from creditlab.credit.compare import chosen_levels
+from creditlab.credit.ladders import first_visit, state_turn
 from creditlab.credit.normalise import unit
 from creditlab.credit.peers import is_peer
-from creditlab.credit.segments import Bools, Floats, Ints, count, first_index, joint, several
+from creditlab.credit.segments import Bools, Floats, Ints, count
 from creditlab.credit.types import Level, Peers, PeerWeighting
 from creditlab.rollouts import Rows
 
@@ -41,9 +41,7 @@ class PeerMeans:
 
 def context_statistics(rows: Rows) -> Floats:
     """Turn, distinct observations so far, whether this one came before, and their share of the turns, as bits [N, 37]."""
-    observation = Observation().levels(rows)[0].ids
-    first = np.zeros(len(observation), np.int64)
-    first[first_index(joint(rows.state_trajectory, observation))] = 1
+    first = first_visit(rows).astype(np.int64)
     turn = state_turn(rows)
     total = np.cumsum(first)
     start = np.arange(len(turn)) - turn
@@ -77,13 +75,8 @@ def peer_means(
     """
     mean, supported = targets.copy(), np.zeros(len(rows), np.bool_)
     size = np.zeros(len(rows), np.int64)
-    waiting = rows.trainable.copy()
-    for level in levels:
-        ids = joint(level.ids[rows.state])
-        number = int(ids.max(initial=-1)) + 1
-        trained = np.flatnonzero(rows.trainable)
-        meet = several(ids[trained], rows.trajectory[trained], number)
-        here = waiting & (meet[ids] if level is not levels[-1] else True)
+    trained = np.flatnonzero(rows.trainable)
+    for ids, number, here in chosen_levels(rows, levels):
         wanted = count(ids, number, here) > 0
         size[here] = count(ids, number, rows.trainable)[ids[here]]
         for bucket in _buckets(ids, trained[wanted[ids[trained]]], features.shape[1]):
@@ -91,7 +84,6 @@ def peer_means(
             found, any_peer = _means(weighting.peer(features[bucket]) * peer, peer, targets[bucket])
             take = here[bucket]
             mean[bucket[take]], supported[bucket[take]] = found[take], any_peer[take]
-        waiting &= ~here
     return PeerMeans(mean, supported, size)
 
 

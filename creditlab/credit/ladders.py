@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from creditlab.credit.match import Observation
-from creditlab.credit.segments import Ints, count, dense, first_index, joint
+from creditlab.credit.segments import Bools, Ints, count, dense, first_index, joint
 from creditlab.credit.types import Level
 from creditlab.rollouts import Rows
 
@@ -86,6 +86,14 @@ class SimilarState:
         if 2 * min(len(a), len(b)) < self.threshold * total:  # no matching could reach the threshold
             return False
         return any(_ratio(x, y, self.threshold) >= self.threshold for x, y in ((a, b), (b, a)))
+
+
+def first_visit(rows: Rows) -> Bools:
+    """Whether each state [S] shows its trajectory an observation for the first time."""
+    observation = Observation().levels(rows)[0].ids
+    first = np.zeros(len(observation), np.bool_)
+    first[first_index(joint(rows.state_trajectory, observation))] = True
+    return first
 
 
 def state_turn(rows: Rows) -> Ints:

@@ -24,8 +24,7 @@ def peer_mean(x: Floats, key: Ints, trajectory: Ints, peers: Peers) -> tuple[Flo
     cells = size * width
     total = np.bincount(cell, weights=y, minlength=cells)
     number = count(cell, cells)
-    total[np.arange(cells) % width == 0] = 0.0  # class −1 is evidence for nobody
-    number[np.arange(cells) % width == 0] = 0
+    total[::width], number[::width] = 0.0, 0  # class −1 is evidence for nobody
     s, n = total[seen], number[seen]
     own, owned = _own(y, joint(key, trajectory), peers.without)
     inside = (member == sees) & (member >= 0)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from creditlab.credit.match import Observation
+from creditlab.credit.ladders import first_visit
 from creditlab.credit.normalise import moments
 from creditlab.credit.peers import peer_mean
 from creditlab.credit.returns import powers
-from creditlab.credit.segments import Bools, Floats, Ints, count, first_index, joint, several
+from creditlab.credit.segments import Bools, Floats, Ints, count, joint, several
 from creditlab.credit.types import FuseWeighting, Level, Peers
 from creditlab.rollouts import Rows
 from creditlab.rollouts.rows import check_finite
@@ -37,10 +37,7 @@ def node_value(rows: Rows, nodes: Ints, gamma: float = 0.95) -> Floats:
 
 def novel(rows: Rows) -> Bools:
     """Whether each decision [N] led its trajectory to an observation that it had not met before (CovGPO)."""
-    observation = Observation().levels(rows)[0].ids
-    first = np.zeros(len(observation), np.bool_)
-    first[first_index(joint(rows.state_trajectory, observation))] = True
-    return first[rows.state + 1]
+    return first_visit(rows)[rows.state + 1]
 
 
 def coverage(rows: Rows) -> Floats:

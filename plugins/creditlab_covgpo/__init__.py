@@ -56,8 +56,9 @@ class CovGPO:
     def _coverage(self, rows: Rows) -> Floats:
         """Standardised coverage P of each decision's trajectory [N]; trajectories count once."""
         ran = np.flatnonzero(count(rows.trajectory, len(rows.length), rows.trainable))
-        of = moments(coverage(rows)[ran], rows.trajectory_group[ran], rows.groups, ddof=0)
-        value = standardise(coverage(rows)[rows.trajectory], rows.group, of, eps=EPS)
+        share = coverage(rows)
+        of = moments(share[ran], rows.trajectory_group[ran], rows.groups, ddof=0)
+        value = standardise(share[rows.trajectory], rows.group, of, eps=EPS)
         return np.where(of.std[rows.group] >= self.min_spread, value, 0.0)
 
     def _novelty(self, rows: Rows) -> Floats:
