@@ -16,11 +16,10 @@ Incomplete = Literal["refuse", "skip"]
 
 
 @dataclass(frozen=True)
-class Opposite:
-    """Two fixed halves by slot, each judged by the outcomes of the other (MCGPO)."""
+class Halves:
+    """What the folds that halve a group by slot share."""
 
-    axis: ClassVar[str] = "fold"
-    name: ClassVar[str] = "opposite"
+    name: ClassVar[str]
     incomplete: Incomplete = "refuse"
     """What to do with a group whose slots are not exactly 0 … G−1 with an even G."""
 
@@ -28,6 +27,14 @@ class Opposite:
         """Refuses an odd group size before anything is collected."""
         if size % 2:
             raise ValueError(f"fold={self.name} halves the group by slot and needs an even group size")
+
+
+@dataclass(frozen=True)
+class Opposite(Halves):
+    """Two fixed halves by slot, each judged by the outcomes of the other (MCGPO)."""
+
+    axis: ClassVar[str] = "fold"
+    name: ClassVar[str] = "opposite"
 
     def splits(self, rows: Rows) -> tuple[Split, ...]:
         """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""
@@ -41,18 +48,11 @@ class Opposite:
 
 
 @dataclass(frozen=True)
-class Same:
+class Same(Halves):
     """The halves of `opposite`, each judged by its own outcomes, the candidates' included (MCGPO's same-fold control)."""
 
     axis: ClassVar[str] = "fold"
     name: ClassVar[str] = "same"
-    incomplete: Incomplete = "refuse"
-    """What to do with a group whose slots are not exactly 0 … G−1 with an even G."""
-
-    def check_group_size(self, size: int) -> None:
-        """Refuses an odd group size before anything is collected."""
-        if size % 2:
-            raise ValueError(f"fold={self.name} halves the group by slot and needs an even group size")
 
     def splits(self, rows: Rows) -> tuple[Split, ...]:
         """Two splits; raises ValueError naming the group with missing or repeated slots, unless these are skipped."""
