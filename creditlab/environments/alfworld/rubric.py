@@ -1,61 +1,20 @@
-"""The rubric of ALFWorld: channels C, dependency templates, and the frontier F (MCGPO, Tables 15 and 17).
+"""The rubric of ALFWorld: the channels of C and the dependency templates of the task families (MCGPO, Tables 15 and 17).
 
-A channel is a count or flag that the tracker derives from executed commands. Dependencies are data: an edge (X, Y) of `ever`
-lets Y open once X has been above zero at any time, an edge of `current` only while X is above zero now.
+A channel is a count or flag that the tracker derives from executed commands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, cached_property
 
 from creditlab.environments.alfworld.families import CLEAN, COOL, HEAT, LOOK, PICK, TWO
-from creditlab.rollouts import Channel
+from creditlab.environments.rubric import GOAL_PROGRESS, SUCCESS, Template
 
 ACQUIRED = "target_acquired"
 IN_HAND = "target_in_hand"
 PROCESSED = "target_processed"
 PLACED = "target_placed"
 LIGHT = "light_on"
-GOAL_PROGRESS = "goal_progress"
-SUCCESS = "task_success"
-"""The node of the solved task: a criterion of the frontier, no channel of C."""
-
-Edge = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Template:
-    """The criteria of a task family and what each waits for."""
-
-    ever: tuple[Edge, ...]
-    """Edges (X, Y): Y needs X above zero at some time so far."""
-    current: tuple[Edge, ...]
-    """Edges (X, Y): Y needs X above zero now."""
-
-    @cached_property
-    def criteria(self) -> tuple[str, ...]:
-        """Every node, sorted by name."""
-        return tuple(sorted({node for edge in (*self.ever, *self.current) for node in edge}))
-
-    @cached_property
-    def channels(self) -> tuple[str, ...]:
-        """The nodes that have a status, sorted by name: all but the solved task."""
-        return tuple(name for name in self.criteria if name != SUCCESS)
-
-    @cached_property
-    def parents(self) -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
-        """For each node its parents of `ever` and of `current`."""
-        return {
-            node: (
-                frozenset(x for x, y in self.ever if y == node),
-                frozenset(x for x, y in self.current if y == node),
-            )
-            for node in self.criteria
-        }
-
 
 _PLACE = Template(
     ever=((ACQUIRED, IN_HAND), (ACQUIRED, PLACED)),
@@ -85,35 +44,8 @@ TEMPLATES: Mapping[str, Template] = {
 }
 
 
-@cache
-def channel(value: int, full: int) -> Channel:
-    """A channel's status as exact rationals; cached, since few values occur."""
-    return Channel(Fraction(value), Fraction(full))
-
-
 def full_values(family: str, required: int) -> dict[str, int]:
     """The value that satisfies each channel of a family, where `required` target objects are asked for."""
     goal = {LOOK: 2, PICK: required, TWO: required}.get(family, 3)
     full = {ACQUIRED: required, IN_HAND: 1, PROCESSED: 1, PLACED: required, LIGHT: 1, GOAL_PROGRESS: goal}
     return {name: full[name] for name in TEMPLATES[family].channels}
-
-
-def frontier(
-    template: Template,
-    status: Mapping[str, Channel],
-    ever: frozenset[str] | set[str],
-    *,
-    solved: bool,
-    excludes_satisfied: bool = True,
-) -> tuple[str, ...]:
-    """Criteria whose prerequisites are met, sorted; by default without those that hold in full.
-
-    `ever` names the channels that have been above zero at any time so far, the present included.
-    """
-    current = {name for name, channel in status.items() if channel.value > 0}
-    satisfied = {name for name, channel in status.items() if channel.satisfied} | ({SUCCESS} if solved else set())
-    return tuple(
-        node
-        for node, (needs_ever, needs_current) in template.parents.items()
-        if needs_ever <= ever and needs_current <= current and not (excludes_satisfied and node in satisfied)
-    )

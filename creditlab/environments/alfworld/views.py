@@ -15,16 +15,14 @@ from typing import Any
 from creditlab.environments.alfworld.families import CLEAN, COOL, HEAT, LOOK, TWO
 from creditlab.environments.alfworld.rubric import (
     ACQUIRED,
-    GOAL_PROGRESS,
     IN_HAND,
     LIGHT,
     PLACED,
     PROCESSED,
     TEMPLATES,
-    channel,
-    frontier,
     full_values,
 )
+from creditlab.environments.rubric import GOAL_PROGRESS, channel, frontier
 from creditlab.rollouts import State
 
 NO_EFFECT = "Nothing happens."
