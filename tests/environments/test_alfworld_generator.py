@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creditlab.environments.alfworld.dice import Dice
 from creditlab.environments.alfworld.engine import Engine
 from creditlab.environments.alfworld.expert import Expert
 from creditlab.environments.alfworld.families import ALIASES, FAMILIES, GOALS, LOOK, TWO, family_name, task_sentences
@@ -27,6 +26,7 @@ from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.scenes import FIRST_PLAN, ROOMS, floor_plan, plan_numbers, room_of_plan
 from creditlab.environments.alfworld.sources import load_games
 from creditlab.environments.alfworld.things import THINGS
+from creditlab.environments.dice import Dice
 from tests.conftest import data_path
 
 KINDS = [(family, room) for family in FAMILIES for room in rooms_of(family)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
@@ -13,7 +12,6 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
-from creditlab.environments.alfworld.dice import Dice
 from creditlab.environments.alfworld.episode import AlfworldEpisode, task_info
 from creditlab.environments.alfworld.expert import Expert
 from creditlab.environments.alfworld.families import FAMILIES, family_name
@@ -32,6 +30,7 @@ from creditlab.environments.alfworld.sources import (
 )
 from creditlab.environments.alfworld.views import Tracker
 from creditlab.environments.alfworld.vocabulary import phrases, texts
+from creditlab.environments.panels import freeze_panel
 from creditlab.environments.pool import WorkerPool
 from creditlab.environments.protocol import Panel, Task
 from creditlab.limits import own_cores
@@ -146,16 +145,8 @@ class ALFWorld:
 
         Raises ValueError for fewer than one episode, or where every held-out game is a training game.
         """
-        if episodes < 1:
-            raise ValueError(f"a panel needs at least one episode, not {episodes}")
         tasks = self._evaluation(episodes, seed)
-        dice = Dice(seed, len(tasks))
-        order = sorted(range(len(tasks)), key=lambda _: dice.below(1 << 40)) if len(tasks) > episodes else range(len(tasks))
-        chosen = [tasks[order[i % len(order)]] for i in range(episodes)]
-        seeds = tuple(dice.below(1 << 31) for _ in chosen)
-        lines = (f"{task.payload.digest} {value}\n" for task, value in zip(chosen, seeds, strict=True))
-        digest = hashlib.sha256("".join(lines).encode()).hexdigest()
-        return Panel(f"alfworld-{episodes}", tuple(chosen), seeds, digest)
+        return freeze_panel(self.name, tasks, lambda task: str(task.payload.digest), episodes, seed)
 
     def episode(self, task: Task) -> AlfworldEpisode | RemoteEpisode:
         """A new episode of a task; `start` begins it. Raises ValueError naming a game that cannot be parsed."""

@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cache
 
-from creditlab.environments.alfworld.dice import Dice
 from creditlab.environments.alfworld.families import FAMILIES, GOALS, LOOK, TWO, goal_text, task_sentences
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.scenes import (
@@ -24,6 +23,7 @@ from creditlab.environments.alfworld.scenes import (
     plan_numbers,
 )
 from creditlab.environments.alfworld.things import THINGS, Thing
+from creditlab.environments.dice import Dice
 
 _NOTHING_SPECIAL = Thing({}, frozenset())
 _STATIC_RECEPTACLE_TYPES = ("SinkBasinType", "MicrowaveType", "FridgeType")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from creditlab.environments.alfworld.dice import Dice
+from creditlab.environments.dice import Dice
 
 ROOMS = ("kitchen", "living_room", "bedroom", "bathroom")
 FIRST_PLAN = {"kitchen": 1, "living_room": 201, "bedroom": 301, "bathroom": 401}
