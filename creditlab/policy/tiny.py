@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 import torch
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
 from creditlab.policy.settings import TinyModel
@@ -25,7 +25,8 @@ def split_pattern(phrases: Iterable[str]) -> str:
 def build_tokenizer(texts: Iterable[str], phrases: Iterable[str] = ()) -> PreTrainedTokenizerFast:
     """A word-level tokenizer whose vocabulary is the words of the texts and the fixed phrases, in sorted order.
 
-    Decoding joins tokens with one space, so that a command of words and numbers comes back byte for byte.
+    Decoding joins tokens with one space but for the inner sides of square brackets, so that a command of words and numbers,
+    and one with its argument in brackets, come back byte for byte.
     """
     pattern = split_pattern(phrases)
     split = pre_tokenizers.Split(Regex(pattern), behavior="removed", invert=True)
@@ -36,6 +37,7 @@ def build_tokenizer(texts: Iterable[str], phrases: Iterable[str] = ()) -> PreTra
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.Replace(Regex(r"\s+"), " ")])
     tokenizer.pre_tokenizer = split
+    tokenizer.decoder = _decoder()
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=PAD,
@@ -65,6 +67,12 @@ def build_model(settings: TinyModel, tokenizer: PreTrainedTokenizerFast, seed: i
     with torch.random.fork_rng(devices=[]):  # transformers initialises from torch's global generator
         torch.manual_seed(seed)
         return Qwen2ForCausalLM(config)  # type: ignore[no-untyped-call]
+
+
+def _decoder() -> decoders.Decoder:
+    """Tokens joined by one space, without the spaces after `[` and before `]`."""
+    spaced = [decoders.Replace(Regex("^"), " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    return decoders.Sequence([*spaced, decoders.Replace("[ ", "["), decoders.Replace(" ]", "]")])
 
 
 def _normal(text: str) -> str:

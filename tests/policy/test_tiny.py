@@ -163,3 +163,13 @@ def test_model_and_tokenizer_come_back_from_disk(tmp_path: Path) -> None:
         assert copy.decode(tokenizer("take mug 1 from desk 2")["input_ids"]) == "take mug 1 from desk 2"
         assert copy.padding_side == "left"
         assert (copy.pad_token_id, copy.eos_token_id) == (tokenizer.pad_token_id, tokenizer.eos_token_id)
+
+
+def test_a_command_with_its_argument_in_brackets_comes_back() -> None:
+    phrases = ["search[", "click[b0abc12345]", "click[12 ounce (pack of 1)]", "click[< prev]"]
+    tokenizer = build_tokenizer(["red shirt ]"], phrases)
+    for command in ("search[red shirt]", "search[red]", *phrases[1:]):
+        ids = encode_target(PromptSettings(), tokenizer, command)
+        assert tokenizer.decode(ids, skip_special_tokens=True) == command
+    assert tokens(tokenizer, "search[red shirt]") == ["search[", "red", "shirt", "]"]
+    assert tokens(tokenizer, "click[12 ounce (pack of 1)]") == ["click[12 ounce (pack of 1)]"]
