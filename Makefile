@@ -57,7 +57,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 $(FULL): $(READY)
-	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev,alfworld]'
+	$(PY) -m pip install --quiet --constraint constraints.txt --editable '.[dev,alfworld,webshop]'
 	touch $(FULL)
 
 clean:

@@ -20,6 +20,7 @@ from creditlab.doctor.probe import UNFINISHED, Answer
 PACKAGE = "creditlab"
 ENABLES: Mapping[str, str] = {
     "alfworld": "env.engine=textworld, the games in the real ALFWorld engine; and alfworld-download",
+    "webshop": "nouns tagged by spaCy in the reward of WebShop, as its server tags them, and stemming in its search",
     "dev": "the project's tests and checks (make test, make lint)",
 }
 """What each extra is for."""
