@@ -25,6 +25,7 @@ LONGEST_FILE = 400
 
 MAY_IMPORT = {
     "strict_json": set(),
+    "sealed": {"strict_json"},
     "rollouts": {"strict_json"},
     "credit": {"rollouts"},
     "hookspecs": {"credit", "rollouts"},
@@ -33,7 +34,7 @@ MAY_IMPORT = {
     "testing": {"credit", "hookspecs", "rollouts"},
     "limits": set(),
     "plaintext": set(),
-    "environments": {"hookspecs", "limits", "plaintext", "rollouts", "strict_json"},
+    "environments": {"hookspecs", "limits", "plaintext", "rollouts", "sealed", "strict_json"},
     "policy": {"hookspecs", "plaintext", "rollouts"},
     "learner": {"credit", "hookspecs", "rollouts"},
     "tracking": {"hookspecs", "plaintext", "registry", "rollouts", "strict_json"},

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from creditlab.config import Job
-from creditlab.training.sealed import seal, sync, unseal
+from creditlab.sealed import seal, sync, unseal
 
 STATE_FILE = "state.json"
 FORMAT = 2

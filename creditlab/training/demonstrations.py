@@ -24,7 +24,7 @@ from creditlab.options import ConfigError
 from creditlab.policy.policy import encode_prompts, encode_target
 from creditlab.policy.prompts import Context
 from creditlab.policy.settings import PromptSettings
-from creditlab.training.sealed import seal, unseal
+from creditlab.sealed import seal, unseal
 from creditlab.training.seeds import derive
 from creditlab.training.settings import WarmStartSettings
 

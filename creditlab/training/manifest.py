@@ -17,8 +17,8 @@ from creditlab.config import Job
 from creditlab.credit.conventions import PRESETS, preset
 from creditlab.environments.protocol import Panel
 from creditlab.registry import ConfigError, part_names, registry
+from creditlab.sealed import sync
 from creditlab.tracking.writing import writing
-from creditlab.training.sealed import sync
 
 PACKAGES = ("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld")
 

@@ -17,11 +17,11 @@ from safetensors.numpy import load_file, save_file
 
 from creditlab import strict_json
 from creditlab.options import ConfigError
+from creditlab.sealed import seal
 from creditlab.tracking.jsonl import STEP, read, truncate
 from creditlab.training.checkpoint import STATE_FILE, Checkpoint, CheckpointStore
 from creditlab.training.demonstrations import FACTS_FILE, WarmStartCache
 from creditlab.training.manifest import check_same, read_manifest, write_json
-from creditlab.training.sealed import seal
 from creditlab.training.seeds import derive
 
 RUN = "0123456789-s0"

@@ -23,8 +23,8 @@ from creditlab.policy.prompts import render
 from creditlab.policy.settings import PromptSettings, TinyModel
 from creditlab.policy.tiny import build_model, build_tokenizer
 from creditlab.policy.warm_start import imitate, rate
+from creditlab.sealed import seal
 from creditlab.training.demonstrations import demonstrate, encode
-from creditlab.training.sealed import seal
 from creditlab.training.seeds import derive
 from creditlab.training.settings import WarmStartSettings
 from creditlab.training.start import warm_start
