@@ -1,0 +1,131 @@
+"""Prices and shopping goals, drawn as the original's server draws them, and their splits.
+
+Every draw is made by Python's own generator in the original's order, so that a seed gives the goals and prices that the
+original gives: first the prices between two, in file order, then one price bound for each source of goals, then the shuffle.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product as combinations
+from typing import Literal
+
+from creditlab.environments.webshop.catalogue import Catalogue
+from creditlab.environments.webshop.records import Goal, Product
+
+Mode = Literal["human", "synthetic"]
+SHUFFLE_SEED = 233
+"""The seed with which the original shuffles its goals."""
+HELD_OUT = 500
+"""Goals of the evaluation split, the first of the shuffled ones (the field's convention)."""
+NO_BOUND = 1_000_000.0
+"""Price bound in dollars of a goal that names none."""
+_BOUNDS = tuple(10.0 * step for step in range(1, 100))
+_NEAREST = 4
+
+
+def draw_prices(catalogue: Catalogue, rng: random.Random) -> dict[str, float]:
+    """Dollars by product id; where a product has two prices, one drawn evenly from between them."""
+    return {
+        product.asin: rng.uniform(*product.pricing) if len(product.pricing) == 2 else product.pricing[0]
+        for product in catalogue.products
+    }
+
+
+def human_goals(catalogue: Catalogue, prices: dict[str, float], rng: random.Random) -> tuple[Goal, ...]:
+    """One goal for each instruction that a person wrote and that asks for attributes, in file order."""
+    goals = []
+    for product in catalogue.products:
+        for wish in product.human:
+            if wish.attributes:
+                upper, text = _bound(prices[product.asin], rng)
+                instruction = wish.instruction.strip(".") + text
+                goals.append(_goal(product, instruction, wish.attributes, upper, wish.options))
+    return tuple(goals)
+
+
+def synthetic_goals(catalogue: Catalogue, prices: dict[str, float], rng: random.Random) -> tuple[Goal, ...]:
+    """One goal for each product with an instruction and each combination of its option values, in file order.
+
+    An attribute's share in a goal's weight is one over the goals that ask for it. Raises ValueError for an instruction that
+    asks for no attribute.
+    """
+    goals: list[Goal] = []
+    for product in catalogue.products:
+        if product.instruction is None:
+            continue
+        if not product.instruction_attributes:
+            raise ValueError(
+                f"{catalogue.source}: product {product.asin} has an instruction, but no `instruction_attributes`; "
+                "give it some, or null in place of the instruction"
+            )
+        upper, text = _bound(prices[product.asin], rng)
+        names = tuple(sorted(product.options))
+        for values in combinations(*(product.options[name] for name in names)):
+            chosen = ", and ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
+            instruction = product.instruction + (f" with {chosen}" if chosen else "") + text
+            goals.append(_goal(product, instruction, product.instruction_attributes, upper, values, names))
+    asked = Counter(attribute for goal in goals for attribute in goal.attributes)
+    return tuple(replace(goal, weight=_weight(goal, asked)) for goal in goals)
+
+
+def server_goals(
+    catalogue: Catalogue, mode: Mode, seed: int, shuffle: int = SHUFFLE_SEED
+) -> tuple[tuple[Goal, ...], dict[str, float]]:
+    """The goals in the server's order, in which its sessions number them, and the prices by product id."""
+    rng = random.Random(seed)
+    prices = draw_prices(catalogue, rng)
+    goals = list((human_goals if mode == "human" else synthetic_goals)(catalogue, prices, rng))
+    random.Random(shuffle).shuffle(goals)
+    return tuple(goals), prices
+
+
+def split(goals: Sequence[Goal], name: Literal["train", "eval"], held_out: int = HELD_OUT) -> tuple[Goal, ...]:
+    """The first `held_out` goals for evaluation, but never more than half of them, or the rest for training.
+
+    A training goal that equals one held out is left away, so that the splits never overlap.
+    """
+    border = min(held_out, len(goals) // 2)
+    evaluation = tuple(goals[:border])
+    if name == "eval":
+        return evaluation
+    known = set(evaluation)
+    return tuple(goal for goal in goals[border:] if goal not in known)
+
+
+def _goal(
+    product: Product,
+    instruction: str,
+    attributes: tuple[str, ...],
+    upper: float,
+    options: tuple[str, ...],
+    names: tuple[str, ...] | None = None,
+) -> Goal:
+    return Goal(
+        product.asin,
+        product.category,
+        product.query,
+        product.name,
+        product.product_category,
+        instruction,
+        attributes,
+        upper,
+        options,
+        names,
+    )
+
+
+def _bound(price: float, rng: random.Random) -> tuple[float, str]:
+    """A price bound and the text that asks for it: the larger of two of the next multiples of ten dollars above a price."""
+    above = [bound for bound in _BOUNDS if bound > price][:_NEAREST]
+    if len(above) < 2:
+        return NO_BOUND, ""
+    upper = max(rng.sample(above, 2))
+    return upper, f", and price lower than {upper:.2f} dollars"
+
+
+def _weight(goal: Goal, asked: Counter[str]) -> float:
+    return sum(1.0 / asked[attribute] for attribute in goal.attributes) / len(goal.attributes)
