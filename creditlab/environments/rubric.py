@@ -53,7 +53,7 @@ class Template:
 
 
 @cache
-def channel(value: int, full: int) -> Channel:
+def channel(value: Fraction | int, full: Fraction | int) -> Channel:
     """A channel's status as exact rationals; cached, since few values occur."""
     return Channel(Fraction(value), Fraction(full))
 
