@@ -10,8 +10,9 @@ from creditlab.environments.protocol import Panel, Task
 
 
 def freeze_panel(name: str, tasks: Sequence[Task], digest: Callable[[Task], str], episodes: int, seed: int) -> Panel:
-    """As many different tasks as there are (drawn, where there are more), then again with other seeds; `digest` is of contents.
+    """As many different tasks as there are (drawn, where there are more), then again with other seeds.
 
+    `digest` is of a task's contents; with the seeds it makes the hash.
     Raises ValueError for fewer than one episode, or without a task.
     """
     if episodes < 1:

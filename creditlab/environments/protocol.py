@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -76,48 +77,63 @@ class Expert(Protocol):
 
 
 class Environment(Protocol):
-    """A family of tasks; implemented as a component of the axis `env`."""
+    """A family of tasks; implemented as a component of the axis `env`.
+
+    A class that names it as its base takes over what suits an environment in this process without a rubric, and has to
+    write the abstract members.
+    """
 
     horizon: int
     """Largest number of decisions in an episode."""
 
-    provides: ClassVar[tuple[str, ...]]
+    provides: ClassVar[tuple[str, ...]] = ()
     """What its states carry beside views, such as `rubric`; matched with the `needs` of the components of credit."""
 
-    operational: ClassVar[tuple[str, ...]]
+    operational: ClassVar[tuple[str, ...]] = ()
     """Options that change how a run is carried out and none of its numbers; they do not make it another run."""
 
     @property
     def width(self) -> int | None:
         """How many episodes can be open at once; None for any number."""
+        return None
 
     @property
+    @abstractmethod
     def role(self) -> str:
         """One sentence that tells the policy who it is, for the full prompt layout."""
 
     @property
     def phrases(self) -> tuple[str, ...]:
         """Fixed phrases of its texts, single tokens of the tiny model's tokenizer."""
+        return ()
 
+    @abstractmethod
     def train_tasks(self) -> Sequence[Task]:
         """The training tasks, in a fixed order (generated lazily where they are many)."""
 
+    @abstractmethod
     def panel(self, episodes: int, seed: int) -> Panel:
         """Held-out tasks for evaluation, disjoint from the training tasks."""
 
+    @abstractmethod
     def episode(self, task: Task) -> Episode: ...
 
+    @abstractmethod
     def expert(self, task: Task, rng: np.random.Generator) -> Expert: ...
 
+    @abstractmethod
     def slip(self, episode: Any, rng: np.random.Generator) -> str:
         """A plausible but inadmissible command, executed now and then while the warm start's demonstrations are made."""
 
+    @abstractmethod
     def vocabulary(self) -> Iterable[str]:
         """Texts that together hold every word the environment can print or accept."""
 
     def rehearsal(self) -> Environment:
         """Where demonstrations are made: the environment itself, or a quicker one with the same tasks and texts."""
+        return self
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Facts for the run's manifest (version, source of the tasks, counts, hashes)."""
 
