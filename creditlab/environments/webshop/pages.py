@@ -120,7 +120,7 @@ def index() -> Part:
 
 def done(asin: str, options: Mapping[str, str], reward: float) -> Part:
     """The page after buying; the original shows no code, and names neither goal nor details."""
-    chosen = json.dumps(options, sort_keys=True).translate(_JSON_IN_HTML)
+    chosen = json.dumps(dict(options), sort_keys=True).translate(_JSON_IN_HTML)
     before = ("Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)")
     purchased = ("Purchased", "asin", asin, "options", chosen, *_each("attrs", "category", "query", "product category"))
     target = ("Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query")

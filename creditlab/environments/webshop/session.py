@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -28,7 +28,6 @@ from creditlab.environments.webshop.pages import (
 )
 from creditlab.environments.webshop.records import Goal, Product, Score
 
-_SEARCHES_KEPT = 8192
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _PLACES = ("search_results", "item_page", "item_sub_page")
 
@@ -41,7 +40,7 @@ class Shop:
     prices: Mapping[str, float]
     """The price of every product in dollars, as purchases are scored."""
     search: Callable[[str], Sequence[str]]
-    """Query to the products found, best first."""
+    """Query to the products found, best first; asked again for every page of results, so it should keep its answers."""
     score: Callable[[Product, Goal, Mapping[str, str], float], Score]
     page_size: int = 10
     show_attributes: bool = False
@@ -51,11 +50,6 @@ class Shop:
     def pages(self) -> Pages:
         """The maker of the pages."""
         return Pages(self.catalogue, page_size=self.page_size, show_attributes=self.show_attributes)
-
-    @cached_property
-    def found(self) -> Callable[[str], tuple[str, ...]]:
-        """The search, with the latest answers kept: siblings of a group ask the same."""
-        return lru_cache(_SEARCHES_KEPT)(lambda query: tuple(self.search(query)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +82,10 @@ class State(NamedTuple):
     kind: Kind
     part: Part
     page: Page
-    keywords: str | None = None
-    page_number: int | None = None
-    asin: str | None = None
+    keywords: str = ""
+    """Empty on the search page, as are the next two."""
+    page_number: int = 0
+    asin: str = ""
     options: Mapping[str, str] = _NO_OPTIONS
     visited: frozenset[str] = frozenset()
     """Products opened since the visit began on the search page."""
@@ -139,10 +134,7 @@ class Session:
 
     def preview(self) -> Score | None:
         """The score of buying the open product with the options chosen so far; None where no product is open."""
-        product = self.product
-        if product is None:
-            return None
-        return self.shop.score(product, self.goal, self._state.options, self.shop.prices[product.asin])
+        return self._score() if self._state.asin else None
 
     @property
     def page(self) -> Page:
@@ -162,22 +154,22 @@ class Session:
     @property
     def keywords(self) -> str | None:
         """The query of the present search, lower case; None on the search page."""
-        return self._state.keywords
+        return self._state.keywords or None
 
     @property
     def page_number(self) -> int | None:
         """The page of results that is or was last shown, from 1; None on the search page."""
-        return self._state.page_number
+        return self._state.page_number if self._state.keywords else None
 
     @property
     def asin(self) -> str | None:
         """The product that is open or bought."""
-        return self._state.asin
+        return self._state.asin or None
 
     @property
     def product(self) -> Product | None:
         """The record of the product that is open or bought."""
-        return None if self._state.asin is None else self.shop.catalogue.get(self._state.asin)
+        return self.shop.catalogue.get(self._state.asin) if self._state.asin else None
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -191,12 +183,8 @@ class Session:
         if label == BACK_TO_SEARCH:
             return self._start
         if label in (NEXT, PREVIOUS) and place == "search_results":
-            assert state.keywords is not None
-            assert state.page_number is not None
             return self._results(state.keywords, state.page_number + (1 if label == NEXT else -1))
         if label == PREVIOUS and place == "item_page":
-            assert state.keywords is not None
-            assert state.page_number is not None
             return self._results(state.keywords, state.page_number)
         if label in state.part.products:
             asin = state.part.products[label]
@@ -210,29 +198,28 @@ class Session:
         return self._item(state)
 
     def _results(self, keywords: str, number: int) -> State:
-        found = self.shop.found(keywords)
-        part = self.shop.pages.results(found, number)
+        part = self.shop.pages.results(tuple(self.shop.search(keywords)), number)
         state = self._state
         return self._enter(
-            state._replace(kind="results", part=part, keywords=keywords, page_number=number, asin=None, options=_NO_OPTIONS)
+            state._replace(kind="results", part=part, keywords=keywords, page_number=number, asin="", options=_NO_OPTIONS)
         )
 
     def _item(self, state: State) -> State:
-        assert state.asin is not None
         return self._enter(state._replace(kind="item", part=self.shop.pages.item(state.asin)))
 
     def _sub_page(self, which: SubPage) -> State:
         state = self._state
-        assert state.asin is not None
         return self._enter(state._replace(kind=which, part=self.shop.pages.sub_page(state.asin, which)))
 
     def _buy(self) -> Outcome:
-        state, score = self._state, self.preview()
-        assert state.asin is not None
-        assert score is not None
+        state, score = self._state, self._score()
         part = pages.done(state.asin, state.options, score.reward)
         self._state = self._enter(state._replace(kind="done", part=part))
         return Outcome(self._state.page, score.reward, True, True, score)
+
+    def _score(self) -> Score:
+        asin = self._state.asin
+        return self.shop.score(self.shop.catalogue.get(asin), self.goal, self._state.options, self.shop.prices[asin])
 
     def _enter(self, state: State) -> State:
         """The state with its page."""
@@ -265,7 +252,7 @@ def parse_action(action: str) -> tuple[str, str | None]:
 
 def _address(state: State) -> str:
     """The part of the page's address that the original reads things off."""
-    query = "" if state.keywords is None else "+".join(state.keywords.split(" "))
+    query = state.keywords.replace(" ", "+")
     if state.kind == "results":
         return f"/search_results/{query}/{state.page_number}"
     if state.kind == "item":
