@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,11 +68,13 @@ class Policy:
 
 
 def encode_prompts(settings: PromptSettings, tokenizer: Any, contexts: Sequence[Context]) -> list[tuple[Ids, bool]]:
-    """Token ids of every prompt, and whether it had to be shortened to `max_prompt_tokens`."""
-    encoded = _encode(settings, tokenizer, [render(settings, context) for context in contexts])
+    """Token ids of every prompt, and whether it had to be shortened to `max_prompt_characters` or `max_prompt_tokens`."""
+    prompts = [render(settings, context) for context in contexts]
+    characters = settings.max_prompt_characters or math.inf
     result = []
-    for ids, context in zip(encoded, contexts, strict=True):
-        fits = len(ids) <= settings.max_prompt_tokens
+    for prompt, ids, context in zip(prompts, _encode(settings, tokenizer, prompts), contexts, strict=True):
+        too_wordy = len(prompt) > characters and len(context.history) > 0
+        fits = len(ids) <= settings.max_prompt_tokens and not too_wordy
         result.append((ids if fits else _shortened(settings, tokenizer, context), not fits))
     return result
 

@@ -10,9 +10,9 @@ from creditlab.policy.settings import PromptSettings
 from creditlab.rollouts import View
 
 CJK = re.compile("[\u4e00-\u9fff]")
-FALLBACK_CHARACTERS = 30
-"""Without an action tag the last characters of the response are executed, as the field's projection does on ALFWorld."""
 STOP_STRING = "</action>"
+BLANK = re.compile("<your [^<>]+>")
+"""What a listed command leaves to the policy's own words: `search[<your query>]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,8 @@ def project(settings: PromptSettings, response: str, complete: bool = True) -> P
     start = text.find("<action>")
     end = text.find(STOP_STRING, start) if start >= 0 else -1
     if end < 0:
-        return Projection(text[-FALLBACK_CHARACTERS:].strip(), valid=False, parsed=False)
+        fallback = text[max(0, len(text) - settings.fallback_characters) :].strip()
+        return Projection(fallback, valid=False, parsed=False)
     action = text[start + len("<action>") : end].strip()
     thought = settings.style == "action_only" or ("<think>" in text and "</think>" in text)
     return Projection(action, bool(action) and thought and not CJK.search(text), bool(action))
@@ -108,11 +109,15 @@ def _full(settings: PromptSettings, context: Context, pairs: Sequence[tuple[str,
     if context.view.status:
         lines.append(f"Status: {context.view.status}")
     lines.append("Commands you can give now:\n" + "\n".join(f"- {a}" for a in context.view.actions))
+    command = f"exactly one of the commands above{_blanks(context.view.actions)} between <action> and </action>"
     if settings.style == "think_action":
-        lines.append(
-            "First reason about the situation between <think> and </think>. "
-            "Then give exactly one of the commands above between <action> and </action>."
-        )
+        lines.append(f"First reason about the situation between <think> and </think>. Then give {command}.")
     else:
-        lines.append("Answer with exactly one of the commands above between <action> and </action> and nothing else.")
+        lines.append(f"Answer with {command} and nothing else.")
     return "\n".join(lines)
+
+
+def _blanks(actions: Sequence[str]) -> str:
+    """What the policy has to put in place of the blanks in the listed commands; empty where there are none."""
+    blanks = dict.fromkeys(blank for action in actions for blank in BLANK.findall(action))
+    return f", with words of your own in place of {' and '.join(blanks)}," if blanks else ""

@@ -34,8 +34,14 @@ class PromptSettings:
     list none."""
     max_prompt_tokens: Positive = 512
     """Longest prompt; a longer one drops its history first, then is cut at its start, and is counted."""
+    max_prompt_characters: Positive | None = None
+    """A prompt of more characters drops its history, whatever its tokens, and is counted; the field's limit on WebShop is
+    13000."""
     max_response_tokens: Positive = 12
     """Longest response; a longer one is cut and counted."""
+    fallback_characters: Annotated[int, Field(ge=0)] = 30
+    """Without an action tag so many last characters of a response are executed; the field's projection takes 30 on ALFWorld
+    and 20 on WebShop."""
     thinking: bool | None = None
     """`enable_thinking` of the chat template (Qwen3 has it, Qwen2.5 has none); null leaves it to the template."""
 

@@ -57,7 +57,7 @@ class View:
 
     observation: str
     actions: tuple[str, ...]
-    """The admissible commands to show, in the environment's order."""
+    """The admissible commands to show, in the environment's order; words of the policy's own are a blank `<your …>`."""
     status: str = ""
     """What the environment tracks for the policy beside the observation (such as place and held object)."""
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creditlab.policy.policy import encode_prompts, encode_target
-from creditlab.policy.prompts import Context, project, render, response_for, stop_strings
+from creditlab.policy.prompts import Context, Projection, project, render, response_for, stop_strings
 from creditlab.policy.settings import PromptSettings
 from creditlab.rollouts import View
 
@@ -138,9 +138,36 @@ def test_actions_are_read_from_the_first_pair_of_tags(response: str, action: str
     assert (read.action, read.valid, read.parsed) == (action, valid, parsed)
 
 
-def test_without_tags_the_last_thirty_characters_are_executed() -> None:
+@pytest.mark.parametrize(
+    ("characters", "action"), [(30, slice(15, 45)), (20, slice(25, 45)), (0, slice(0)), (99, slice(0, 45))]
+)
+def test_without_tags_the_last_characters_are_executed(characters: int, action: slice) -> None:
+    """Thirty on ALFWorld and twenty on WebShop in the field's projection; none in a later one."""
     response = "".join(chr(97 + i % 26) for i in range(45))
+    settings = PromptSettings(layout="full", style="think_action", fallback_characters=characters)
+    assert project(settings, response) == Projection(response[action], valid=False, parsed=False)
     assert project(THINKING, response).action == response[15:]
+
+
+SHOP = ("search[<your query>]", "click[search]", "click[< prev]", "click[next >]")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_command_with_a_blank_is_to_be_given_in_own_words(style: Any) -> None:
+    """A query is the policy's own; commands without a blank are given as they are listed."""
+    settings = PromptSettings(layout="full", style=style)
+    *lines, last = render(settings, context(0, actions=SHOP)).splitlines()
+    assert [line for line in lines if line.startswith("- ")] == [f"- {command}" for command in SHOP]
+    assert "exactly one of the commands above, with words of your own in place of <your query>, between <action>" in last
+    for listed in (SHOP[1:], COMMANDS):
+        *_, plain = render(settings, context(0, actions=listed)).splitlines()
+        assert "exactly one of the commands above between <action> and </action>" in plain
+
+
+def test_every_kind_of_blank_is_named_once() -> None:
+    actions = ("say <your words>", "write <your words> to <your friend>")
+    *_, last = render(TAGGED, context(0, actions=actions)).splitlines()
+    assert "in place of <your words> and <your friend>, between" in last
 
 
 def test_the_plain_tagged_style_needs_no_thoughts() -> None:
@@ -236,6 +263,19 @@ def test_a_prompt_that_is_too_long_loses_its_history_first_and_then_its_start() 
         [(ids, was_cut)] = encode_prompts(settings, Letters(), [context(3)])
         assert ids.dtype == np.int32
         assert (text(ids), was_cut) == (expected, cut)
+
+
+@pytest.mark.parametrize(("spare", "cut"), [(0, False), (-1, True)])
+def test_a_prompt_of_too_many_characters_loses_its_history_whatever_its_tokens(spare: int, cut: bool) -> None:
+    """The field's rule on WebShop: beyond 13,000 characters the template without history is used."""
+    whole, first = render(TAGGED, context(3)), render(TAGGED, context(0))
+    settings = PromptSettings(
+        layout="full", style="action_only", max_prompt_tokens=10_000, max_prompt_characters=len(whole) + spare
+    )
+    [(ids, was_cut)] = encode_prompts(settings, Letters(), [context(3)])
+    assert (text(ids), was_cut) == (render(TAGGED, context(3), shorten=cut), cut)
+    narrow = PromptSettings(layout="full", style="action_only", max_prompt_tokens=10_000, max_prompt_characters=9)
+    assert [(text(ids), was_cut) for ids, was_cut in encode_prompts(narrow, Letters(), [context(0)])] == [(first, False)]
 
 
 def test_a_chat_template_makes_each_prompt_one_user_message() -> None:
