@@ -14,7 +14,7 @@ def parse(text: str | bytes) -> Any:
     """
     decoded = text.decode() if isinstance(text, bytes) else text
     try:
-        value = json.loads(decoded, parse_constant=_refuse, object_pairs_hook=_object)
+        value = json.loads(decoded, parse_constant=_refuse, object_pairs_hook=unique_keys)
         if "\\ud" in decoded.lower():  # an escape may stand for half a character, which no file can hold
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -22,13 +22,14 @@ def parse(text: str | bytes) -> Any:
     return value
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The JSON object of its keys and values, for a decoder's hook; raises ValueError where a key comes twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)[:40]!r} appears twice")
     return found
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")

@@ -47,6 +47,8 @@ PLUGIN_MAY_IMPORT = ("creditlab.credit", "creditlab.hookspecs", "creditlab.testi
 PLUGIN_LIBRARIES = {"numpy", "scipy", "pydantic"}
 FORBIDDEN_MODULES = {"pickle", "cloudpickle", "dill", "joblib", "random", "uuid", "argparse"}
 RANDOM_ALLOWED = {"Generator", "default_rng", "SeedSequence", "Philox", "PCG64", "BitGenerator"}
+SAME_DRAWS = {"creditlab/environments/webshop/goals.py"}
+"""Files that draw as an original does, by a seeded `random.Random` of their own."""
 COMMAND_LINES = {"plugins.py"}
 """Files with a command line of their own, which may parse arguments."""
 
@@ -160,7 +162,8 @@ def test_source_keeps_the_house_rules(path: Path) -> None:
     assert "TODO" not in text
     assert "FIXME" not in text
     forbidden = FORBIDDEN_MODULES - ({"argparse"} if path.name in COMMAND_LINES else set())
-    assert not [name for name in imports(path) if name.partition(".")[0] in forbidden]
+    drawing = {"random.Random"} if label(path) in SAME_DRAWS else set()
+    assert not [name for name in imports(path) if name.partition(".")[0] in forbidden and name not in drawing]
     for node in ast.walk(parse(path)):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from creditlab.environments.webshop.parsing import Names, ProductReader
+from creditlab.environments.webshop.parsing import NO_PRODUCT, Names, ProductReader
 from creditlab.environments.webshop.records import Product
+from creditlab.environments.webshop.shelves import ListedShelf, Shelf, pack
+from creditlab.environments.webshop.store import open_store
+from creditlab.environments.webshop.streaming import ADVICE, Progress, list_entries, object_entries
+
+DATA_VARIABLE = "WEBSHOP_DATA"
+_DEFAULT_DATA = "~/.cache/webshop"
+_OFFICIAL = (
+    ("items_shuffle_1000.json", "items_ins_v2_1000.json"),
+    ("items_shuffle.json", "items_ins_v2.json"),
+    ("items.json", "items_ins.json"),
+)
+"""Files of products and of their attributes that belong together; a folder with several sets gives the first, as the
+original's server does."""
+_HUMAN = "items_human_ins.json"
+STORED_FROM = 1 << 26
+"""Bytes of an items file from which its products are kept on disk; the small official set has about 5 million."""
+_LIMIT_IN_MEMORY = 20_000
+"""Products that are never too many for memory, however large the file is from which they are taken."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +49,50 @@ class Catalogue:
 
     def get(self, asin: str) -> Product:
         """The product with an id; raises KeyError where there is none."""
-        return self.products[self._positions[asin]]
+        return self.products[self.shelf.position(asin)]
 
     @cached_property
-    def _positions(self) -> Mapping[str, int]:
-        return {product.asin: position for position, product in enumerate(self.products)}
+    def shelf(self) -> Shelf:
+        """The products, with what prices and goals need to know of all of them."""
+        return self.products if isinstance(self.products, Shelf) else ListedShelf(self.products)
+
+
+def find_data(where: str) -> Names:
+    """The official files in a folder, beside an items file, or, for `auto`, where `$WEBSHOP_DATA` says.
+
+    Raises ValueError with what was looked for and where.
+    """
+    place = Path(os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA) if where == "auto" else Path(os.path.expandvars(where))
+    place = place.expanduser()
+    folder = place.parent if place.is_file() else place
+    sets = [names for names in _OFFICIAL if place.is_dir() or place.name == names[0]]
+    found = next((names for names in sets if (folder / names[0]).is_file()), None)
+    if found is None:
+        listed = ", ".join(items for items, _ in _OFFICIAL)
+        hint = f"set ${DATA_VARIABLE} to" if where == "auto" else "give"
+        raise ValueError(
+            f"env.data: no products at {place}; {hint} a folder that holds one of {listed}, or one of these files"
+        )
+    for name in (found[1], _HUMAN):
+        if not (folder / name).is_file():
+            raise ValueError(
+                f"env.data: {folder / found[0]} needs {name} beside it; download it from where that one came from"
+            )
+    return Names(*(str(folder / name) for name in (*found, _HUMAN)))
+
+
+def load_catalogue(
+    files: Names, limit: int | None = None, *, cache: Path, stored_from: int = STORED_FROM, progress: Progress | None = None
+) -> Catalogue:
+    """The catalogue of three official files; a large one is stored in the folder `cache` and its products are read on demand.
+
+    `limit` takes the first records only. Raises ValueError that names the file and the product that is malformed.
+    """
+    large = Path(files.items).stat().st_size >= stored_from and (limit is None or limit > _LIMIT_IN_MEMORY)
+    if not large:
+        return _in_memory(files, limit, progress)
+    stored = open_store(files, cache, limit, progress)
+    return Catalogue(files.items, stored.products, stored.skipped, stored.digest)
 
 
 def read_catalogue(
@@ -44,22 +103,35 @@ def read_catalogue(
     `limit` takes the first records only. Raises ValueError that names the part and the product that is malformed.
     """
     names = Names(f"{source}, items", f"{source}, attributes", f"{source}, human instructions")
-    reader = ProductReader(names, attributes, human)
-    return _gathered(source, reader, iter(islice(items, limit)))
+    return _gathered(source, ProductReader(names, attributes, human), islice(items, limit))
 
 
-def _gathered(source: str, reader: ProductReader, records: Iterator[Any]) -> Catalogue:
+def _in_memory(files: Names, limit: int | None, progress: Progress | None) -> Catalogue:
+    records = list(islice(list_entries(Path(files.items), progress), limit))
+    ids = {record["asin"] for record in records if isinstance(record, dict) and isinstance(record.get("asin"), str)}
+    others: Counter[str] = Counter()
+    attributes, human = (_of(ids, object_entries(Path(file)), others) for file in (files.attributes, files.human))
+    reader = ProductReader(files, attributes, human)
+    reader.skipped.update(others)
+    return _gathered(files.items, reader, records)
+
+
+def _of(ids: set[str], entries: Iterator[tuple[str, Any]], others: Counter[str]) -> dict[str, Any]:
+    """The entries of these products; the others are counted."""
+    found = {}
+    for asin, value in entries:
+        if asin in ids:
+            found[asin] = value
+        else:
+            others[NO_PRODUCT] += 1
+    return found
+
+
+def _gathered(source: str, reader: ProductReader, records: Iterable[Any]) -> Catalogue:
     digest, products = hashlib.sha256(), []
     for product in reader.products(records):
         digest.update(pack(product).encode())
         products.append(product)
+    if not products:
+        raise ValueError(f"{reader.names.items}: there is no product in it; {ADVICE}")
     return Catalogue(source, tuple(products), dict(reader.skipped), digest.hexdigest())
-
-
-def pack(product: Product) -> str:
-    """A product as one line of ASCII JSON, equal for equal products only."""
-    return json.dumps([getattr(product, name) for name in Product.__slots__], default=_human) + "\n"
-
-
-def _human(wish: Any) -> list[Any]:
-    return [wish.instruction, wish.attributes, wish.options]

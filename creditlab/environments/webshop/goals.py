@@ -6,11 +6,11 @@ original gives: first the prices between two, in file order, then one price boun
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product as combinations
+from random import Random
 from typing import Literal
 
 from creditlab.environments.webshop.catalogue import Catalogue
@@ -23,22 +23,21 @@ HELD_OUT = 500
 """Goals of the evaluation split, the first of the shuffled ones (the field's convention)."""
 NO_BOUND = 1_000_000.0
 """Price bound in dollars of a goal that names none."""
+MOST_GOALS = 1_000_000
+"""Synthetic goals that are made at most, about a gigabyte; the full official set has far more, its 12,000 human goals fit."""
 _BOUNDS = tuple(10.0 * step for step in range(1, 100))
 _NEAREST = 4
 
 
-def draw_prices(catalogue: Catalogue, rng: random.Random) -> dict[str, float]:
+def draw_prices(catalogue: Catalogue, rng: Random) -> dict[str, float]:
     """Dollars by product id; where a product has two prices, one drawn evenly from between them."""
-    return {
-        product.asin: rng.uniform(*product.pricing) if len(product.pricing) == 2 else product.pricing[0]
-        for product in catalogue.products
-    }
+    return {asin: rng.uniform(*pricing) if len(pricing) == 2 else pricing[0] for asin, pricing in catalogue.shelf.pricings()}
 
 
-def human_goals(catalogue: Catalogue, prices: dict[str, float], rng: random.Random) -> tuple[Goal, ...]:
+def human_goals(catalogue: Catalogue, prices: dict[str, float], rng: Random) -> tuple[Goal, ...]:
     """One goal for each instruction that a person wrote and that asks for attributes, in file order."""
     goals = []
-    for product in catalogue.products:
+    for product in catalogue.shelf.wished():
         for wish in product.human:
             if wish.attributes:
                 upper, text = _bound(prices[product.asin], rng)
@@ -47,12 +46,17 @@ def human_goals(catalogue: Catalogue, prices: dict[str, float], rng: random.Rand
     return tuple(goals)
 
 
-def synthetic_goals(catalogue: Catalogue, prices: dict[str, float], rng: random.Random) -> tuple[Goal, ...]:
+def synthetic_goals(catalogue: Catalogue, prices: dict[str, float], rng: Random) -> tuple[Goal, ...]:
     """One goal for each product with an instruction and each combination of its option values, in file order.
 
-    An attribute's share in a goal's weight is one over the goals that ask for it. Raises ValueError for an instruction that
-    asks for no attribute.
+    An attribute's share in a goal's weight is one over the goals that ask for it. Raises ValueError for more goals than fit
+    into memory, and for an instruction that asks for no attribute.
     """
+    if (count := catalogue.shelf.synthetic_goals()) > MOST_GOALS:
+        raise ValueError(
+            f"{catalogue.source}: its products have {count} synthetic goals, more than {MOST_GOALS}; "
+            "take fewer of them (limit) or human goals"
+        )
     goals: list[Goal] = []
     for product in catalogue.products:
         if product.instruction is None:
@@ -76,10 +80,10 @@ def server_goals(
     catalogue: Catalogue, mode: Mode, seed: int, shuffle: int = SHUFFLE_SEED
 ) -> tuple[tuple[Goal, ...], dict[str, float]]:
     """The goals in the server's order, in which its sessions number them, and the prices by product id."""
-    rng = random.Random(seed)
+    rng = Random(seed)
     prices = draw_prices(catalogue, rng)
     goals = list((human_goals if mode == "human" else synthetic_goals)(catalogue, prices, rng))
-    random.Random(shuffle).shuffle(goals)
+    Random(shuffle).shuffle(goals)
     return tuple(goals), prices
 
 
@@ -118,7 +122,7 @@ def _goal(
     )
 
 
-def _bound(price: float, rng: random.Random) -> tuple[float, str]:
+def _bound(price: float, rng: Random) -> tuple[float, str]:
     """A price bound and the text that asks for it: the larger of two of the next multiples of ten dollars above a price."""
     above = [bound for bound in _BOUNDS if bound > price][:_NEAREST]
     if len(above) < 2:

@@ -15,6 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from creditlab.environments.webshop.records import HumanInstruction, Product
+from creditlab.environments.webshop.streaming import ADVICE
 
 MISSING_PRICE = 100.0
 """Dollars that a product without a price costs."""
@@ -34,7 +35,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Names:
-    """What messages call the three parts of a catalogue."""
+    """The three parts of a catalogue, as messages call them: paths, where they are files."""
 
     items: str
     attributes: str
@@ -67,8 +68,8 @@ class ProductReader:
             notes, wishes = self._attributes.get(asin), self._human.get(asin)
             unmatched -= (notes is not None) + (wishes is not None)
             yield self._product(asin, position, record, notes, wishes)
-        if unmatched > 0:
-            self.skipped[NO_PRODUCT] = unmatched
+        if unmatched:
+            self.skipped[NO_PRODUCT] += unmatched
 
     def _id(self, record: Any, position: int) -> str:
         try:
@@ -76,7 +77,7 @@ class ProductReader:
                 raise RecordError(f"is {_kind(record)}, no object")
             return _text(record, "asin")
         except RecordError as error:
-            raise ValueError(f"{self.names.items}: record {position + 1} {error}; {_ADVICE}") from None
+            raise ValueError(f"{self.names.items}: record {position + 1} {error}; {ADVICE}") from None
 
     def _product(self, asin: str, position: int, record: Mapping[str, Any], notes: Any, wishes: Any) -> Product:
         place = f"{self.names.items}: record {position + 1} (product {_shown(asin)})"
@@ -87,12 +88,9 @@ class ProductReader:
             place = f"{self.names.human}: product {_shown(asin)}"
             asked = _wishes(wishes)
         except RecordError as error:
-            raise ValueError(f"{place} {error}; {_ADVICE}") from None
+            raise ValueError(f"{place} {error}; {ADVICE}") from None
         self.skipped.update({NO_ATTRIBUTES: dropped} if (dropped := sum(not wish.attributes for wish in asked)) else {})
         return Product(**main, **noted, human=asked)
-
-
-_ADVICE = "correct the file or download it again"
 
 
 def _left_out(asin: str, seen: set[str]) -> str | None:
