@@ -7,9 +7,9 @@ import logging
 import re
 import shutil
 import tempfile
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -31,18 +31,19 @@ _K1, _B = 0.9, 0.4
 _DECIMALS = 9
 """Decimals of a score that count; products that agree in them keep the catalogue's order."""
 _TOKEN = re.compile(r"\b\w\w+\b")
-_STOP_WORDS = frozenset(
+STOP_WORDS = frozenset(
     (
         *("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of"),
         *("on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with"),
     )
 )
 """Lucene's English stop words."""
-_QUERIES = 1 << 14
+_QUERIES = 1 << 13
 """Queries whose hits are kept."""
 _FORMAT = 1
 _FACTS, _IDS = "facts.json", "asins.npy"
-_PART = ".building-"
+_PART, _ABANDONED = ".building-", 86400.0
+"""Begin of the name of a folder in the making, and the seconds after which it is nobody's."""
 
 Tokens = Callable[[str], Sequence[str]]
 
@@ -127,7 +128,7 @@ def build_index(
 
 def _tokenizer(stemming: bool) -> Tokens:
     def words(text: str) -> list[str]:
-        return [word for word in _TOKEN.findall(text.lower()) if word not in _STOP_WORDS]
+        return [word for word in _TOKEN.findall(text.lower()) if word not in STOP_WORDS]
 
     if not stemming:
         return words
@@ -169,6 +170,7 @@ def _read(folder: Path) -> tuple[Any, NDArray[np.str_]] | None:
         return engine, np.load(folder / _IDS, allow_pickle=False)
     except (OSError, ValueError) as error:
         _log.warning("search index %s; it is built again", error)
+        shutil.rmtree(folder, ignore_errors=True)
         return None
 
 
@@ -177,14 +179,19 @@ def _write(folder: Path, key: dict[str, Any], built: tuple[Any, NDArray[np.str_]
     engine, asins = built
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+        for old in folder.parent.glob(f"{_PART}*"):  # of processes that were killed
+            if time.time() - old.stat().st_mtime > _ABANDONED:
+                shutil.rmtree(old, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_PART, dir=folder.parent) as part:
             work = Path(part) / folder.name
             engine.save(work, show_progress=False)
             np.save(work / _IDS, asins, allow_pickle=False)
             seal(work, _FACTS, key)
-            shutil.rmtree(folder, ignore_errors=True)
-            with suppress(OSError):  # another process was faster
+            try:
                 work.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process was faster
+                    raise
     except OSError as error:
         _log.warning("search index %s cannot be kept: %s", folder, error.strerror or error)
 

