@@ -22,10 +22,11 @@ BUY = "buy now"
 SEARCH = "search"
 
 SubPage = Literal["description", "features", "reviews", "attributes"]
-SUB_PAGES: tuple[SubPage, ...] = get_args(SubPage)
+SUB_PAGES: Mapping[str, SubPage] = {which: which for which in get_args(SubPage)}
+"""The pages behind a product's page, by the label that leads there."""
 Kind = Literal["index", "results", "item", "description", "features", "reviews", "attributes", "done"]
 
-_KEPT = 8192
+_KEPT = 4096
 """How many products' pages are kept, the least recently used go first; result pages likewise."""
 _HTML_SPACES = " \t\n\f\r"
 _JSON_IN_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
@@ -120,7 +121,7 @@ def index() -> Part:
 
 def done(asin: str, options: Mapping[str, str], reward: float) -> Part:
     """The page after buying; the original shows no code, and names neither goal nor details."""
-    chosen = json.dumps(dict(options), sort_keys=True).translate(_JSON_IN_HTML)
+    chosen = json.dumps(options, sort_keys=True).translate(_JSON_IN_HTML)
     before = ("Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)")
     purchased = ("Purchased", "asin", asin, "options", chosen, *_each("attrs", "category", "query", "product category"))
     target = ("Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query")

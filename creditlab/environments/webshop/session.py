@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import NamedTuple
 
 from creditlab.environments.webshop import pages
@@ -28,7 +27,7 @@ from creditlab.environments.webshop.pages import (
 )
 from creditlab.environments.webshop.records import Goal, Product, Score
 
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_NO_OPTIONS: Mapping[str, str] = {}
 _PLACES = ("search_results", "item_page", "item_sub_page")
 
 
@@ -115,7 +114,7 @@ class Session:
         if name == "search":
             return self._show(self._results(argument, 1))
         if name == "click" and argument != SEARCH and argument in self._state.part.clickables:
-            return self._buy() if argument == BUY else self._show(self._click(argument))
+            return self._buy() if argument == BUY and self._state.asin else self._show(self._click(argument))
         return self._unchanged()
 
     def snapshot(self) -> State:
@@ -189,12 +188,10 @@ class Session:
         if label in state.part.products:
             asin = state.part.products[label]
             return self._item(state._replace(asin=asin, visited=state.visited | {asin}))
-        for which in SUB_PAGES:
-            if label == which:
-                return self._sub_page(which)
+        if label in SUB_PAGES:
+            return self._sub_page(SUB_PAGES[label])
         if label in state.part.options:
-            chosen = MappingProxyType({**state.options, state.part.options[label]: label})
-            return self._item(state._replace(options=chosen))
+            return self._item(state._replace(options={**state.options, state.part.options[label]: label}))
         return self._item(state)
 
     def _results(self, keywords: str, number: int) -> State:
@@ -256,9 +253,9 @@ def _address(state: State) -> str:
     if state.kind == "results":
         return f"/search_results/{query}/{state.page_number}"
     if state.kind == "item":
-        return f"/item_page/{state.asin}/{query}/{state.page_number}/{json.dumps(dict(state.options))}"
+        return f"/item_page/{state.asin}/{query}/{state.page_number}/{json.dumps(state.options)}"
     if state.kind in SUB_PAGES:
-        return f"/item_sub_page/{state.asin}/{query}/{state.page_number}/{state.kind}/{dict(state.options)}"
+        return f"/item_sub_page/{state.asin}/{query}/{state.page_number}/{state.kind}/{state.options}"
     return ""
 
 
