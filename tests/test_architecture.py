@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "policy": {"hookspecs", "plaintext", "rollouts"},
     "learner": {"credit", "hookspecs", "rollouts"},
     "tracking": {"hookspecs", "plaintext", "registry", "rollouts", "strict_json"},
-    "analysis": {"credit", "hookspecs", "registry", "rollouts", "tracking"},
+    "analysis": {"credit", "hookspecs", "plaintext", "registry", "rollouts", "tracking"},
 }
 """Packages of the core and what each may know of the others; those that put them together are not listed."""
 PURE = ("credit", "rollouts", "hookspecs", "testing", "environments", "options", "registry", "config", "cli", "mistakes")

@@ -1,1 +1,1 @@
-"""What runs show: figures of their metrics."""
+"""What runs show: figures of their metrics, and the statistics of comparisons between them."""
