@@ -2,76 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import lzma
-from collections.abc import Mapping
-from dataclasses import asdict
 from functools import cache
 from typing import Any
 
 import pytest
-from conftest import data_path
+from webshop_recorded import MODES, RecordedNouns, catalogue, details, goals_and_prices, index, records, title_nouns
 
-from creditlab.environments.webshop.catalogue import Catalogue, read_catalogue
-from creditlab.environments.webshop.goals import server_goals
-from creditlab.environments.webshop.index import Index, build_index
-from creditlab.environments.webshop.records import Goal, Score
+from creditlab.environments.webshop.records import Goal
 from creditlab.environments.webshop.scorer import Scorer
 from creditlab.environments.webshop.session import Page, Session, Shop
-
-MODES = ("human", "synthetic")
-SEED = 5
-"""Of the recorded prices and goals."""
-
-
-class RecordedNouns:
-    """The nouns that the recording's tagger found, by title."""
-
-    name = "recorded"
-
-    def __init__(self, by_title: Mapping[str, tuple[str, ...]]) -> None:
-        self._by_title = by_title
-
-    def __call__(self, title: str) -> tuple[str, ...]:
-        return self._by_title[title]
-
-
-@cache
-def catalogue() -> Catalogue:
-    items, attributes, human = (
-        json.loads(data_path("webshop", name).read_text())
-        for name in ("items.json", "items_ins.json", "items_human_ins.json")
-    )
-    return read_catalogue(items, attributes, human, "recorded")
-
-
-@cache
-def index() -> Index:
-    return build_index(catalogue().products)
 
 
 @cache
 def recorded_shop(mode: str) -> tuple[Shop, tuple[Goal, ...]]:
     """The recorded server's shop and its goals, in the server's order."""
-    nouns = json.loads(data_path("webshop", "title_nouns.json").read_text())
-    scorer = Scorer(RecordedNouns({catalogue().get(asin).name: tuple(found) for asin, found in nouns.items()}))
-    goals, prices = server_goals(catalogue(), mode, SEED)
-    return Shop(catalogue(), prices, index().search, scorer), goals
+    goals, prices = goals_and_prices(mode)
+    return Shop(catalogue(), prices, index().search, Scorer(RecordedNouns(title_nouns()))), goals
 
 
-@cache
 def episodes() -> list[dict[str, Any]]:
-    with lzma.open(data_path("webshop", "transcripts.jsonl.xz"), "rt") as lines:
-        return [json.loads(line) for line in lines]
+    return records("transcripts")
 
 
 def offered(page: Page) -> dict[str, Any]:
     return {"has_search_bar": page.has_search_bar, "clickables": list(page.clickables)}
-
-
-def details(score: Score) -> dict[str, Any]:
-    """A score as the server's `reward_info`: no reward, and nothing about options where the goal has none."""
-    return {name: value for name, value in asdict(score).items() if name != "reward" and value is not None}
 
 
 @pytest.mark.parametrize("mode", MODES)
