@@ -1,0 +1,68 @@
+"""The words of a shop's texts, for tokenizers made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from creditlab.environments.webshop import pages
+from creditlab.environments.webshop.catalogue import Catalogue
+from creditlab.environments.webshop.expert import BUTTONS, MALFORMED, search_words
+from creditlab.environments.webshop.index import HITS
+from creditlab.environments.webshop.records import Goal, Product
+
+_SEARCHES = ("search[<your query>]", "search[")
+_PRICES = (", and price lower than", ".00 dollars", ".99", ".95", ".49", ".5", ".0")
+"""Of the instructions, and the cents of synthetic prices."""
+_RICH = "[button] [button_] [clicked button] [clicked button_] You have clicked ."
+
+
+def phrases(catalogue: Catalogue) -> tuple[str, ...]:
+    """Fixed phrases of pages and actions, in lower case: every click, product id, option value and attribute is one."""
+    labels = {*BUTTONS, pages.SEARCH}
+    wholes: set[str] = set()
+    for product in catalogue.products:
+        named = {product.asin.lower(), *_values(product)}
+        labels |= named
+        wholes |= named | {attribute.lower() for attribute in product.attributes}
+    clicks = sorted(f"click[{label}]" for label in labels)
+    return (*_SEARCHES, *clicks, *sorted(wholes), *_page_phrases(), *_PRICES)
+
+
+def texts(catalogue: Catalogue, goals: Iterable[Goal]) -> Iterator[str]:
+    """Texts that together hold every word of the pages, instructions and actions.
+
+    Only the score on the last page may be missing, which no decision reads.
+    """
+    shop = pages.Pages(catalogue, show_attributes=True)
+    yield from phrases(catalogue)
+    yield from MALFORMED
+    yield _RICH
+    yield pages.plain((*pages.heading("index", ""), *pages.index().nodes))
+    yield pages.done("", {}, 1.0).text
+    yield " ".join(map(str, range(HITS + 1)))
+    yield shop.results((), 2).text
+    for product in catalogue.products:
+        yield shop.results((product.asin,), 1).text
+        yield shop.item(product.asin).text
+        yield from search_words(product.name)  # alone, as a search has them, and not only within a phrase
+        for which in pages.SUB_PAGES.values():
+            yield shop.sub_page(product.asin, which).text
+    for goal in goals:
+        yield goal.instruction
+
+
+def _page_phrases() -> Iterator[str]:
+    """What stands on every page of a kind, whether its parts are quoted or not."""
+    links = ("description", "features", "reviews")
+    yield from ("(total results:", "price:")
+    for between in (pages.SEPARATOR.lower(), f"'{pages.SEPARATOR.lower()}'"):
+        yield between
+        yield between.join((pages.BACK_TO_SEARCH, pages.PREVIOUS))
+        yield between.join((pages.BACK_TO_SEARCH, "page"))
+        yield between.join(("rating: n.a.", *links, pages.BUY))
+        yield between.join(("rating: n.a.", *links, "attributes", pages.BUY))
+
+
+def _values(product: Product) -> Iterator[str]:
+    for values in product.options.values():
+        yield from values
