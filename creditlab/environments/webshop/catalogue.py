@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from creditlab.environments.webshop.parsing import NO_PRODUCT, Names, ProductReader
+from creditlab.environments.webshop.parsing import Names, ProductReader
 from creditlab.environments.webshop.records import Product
 from creditlab.environments.webshop.shelves import ListedShelf, Shelf, pack
 from creditlab.environments.webshop.store import open_store
@@ -28,10 +27,8 @@ _OFFICIAL = (
 """Files of products and of their attributes that belong together; a folder with several sets gives the first, as the
 original's server does."""
 _HUMAN = "items_human_ins.json"
-STORED_FROM = 1 << 26
+STORED_FROM = 1 << 24
 """Bytes of an items file from which its products are kept on disk; the small official set has about 5 million."""
-_LIMIT_IN_MEMORY = 20_000
-"""Products that are never too many for memory, however large the file is from which they are taken."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +85,12 @@ def load_catalogue(
 
     `limit` takes the first records only. Raises ValueError that names the file and the product that is malformed.
     """
-    large = Path(files.items).stat().st_size >= stored_from and (limit is None or limit > _LIMIT_IN_MEMORY)
-    if not large:
-        return _in_memory(files, limit, progress)
-    stored = open_store(files, cache, limit, progress)
-    return Catalogue(files.items, stored.products, stored.skipped, stored.digest)
+    if Path(files.items).stat().st_size >= stored_from:
+        stored = open_store(files, cache, limit, progress)
+        return Catalogue(files.items, stored.products, stored.skipped, stored.digest)
+    attributes, human = (dict(object_entries(Path(file))) for file in (files.attributes, files.human))
+    records = list_entries(Path(files.items), progress)
+    return _gathered(files.items, ProductReader(files, attributes, human), islice(records, limit))
 
 
 def read_catalogue(
@@ -104,27 +102,6 @@ def read_catalogue(
     """
     names = Names(f"{source}, items", f"{source}, attributes", f"{source}, human instructions")
     return _gathered(source, ProductReader(names, attributes, human), islice(items, limit))
-
-
-def _in_memory(files: Names, limit: int | None, progress: Progress | None) -> Catalogue:
-    records = list(islice(list_entries(Path(files.items), progress), limit))
-    ids = {record["asin"] for record in records if isinstance(record, dict) and isinstance(record.get("asin"), str)}
-    others: Counter[str] = Counter()
-    attributes, human = (_of(ids, object_entries(Path(file)), others) for file in (files.attributes, files.human))
-    reader = ProductReader(files, attributes, human)
-    reader.skipped.update(others)
-    return _gathered(files.items, reader, records)
-
-
-def _of(ids: set[str], entries: Iterator[tuple[str, Any]], others: Counter[str]) -> dict[str, Any]:
-    """The entries of these products; the others are counted."""
-    found = {}
-    for asin, value in entries:
-        if asin in ids:
-            found[asin] = value
-        else:
-            others[NO_PRODUCT] += 1
-    return found
 
 
 def _gathered(source: str, reader: ProductReader, records: Iterable[Any]) -> Catalogue:
