@@ -142,31 +142,35 @@ def _tokenizer(stemming: bool) -> Tokens:
 
 def _build(products: Sequence[Product], tokens: Tokens) -> tuple[Any, NDArray[np.str_]]:
     """The search engine over some products, and their asins."""
-    import bm25s
-
-    if not products:
-        raise ValueError("a catalogue without products cannot be searched")
     asins, documents = [], []
     vocabulary: defaultdict[str, int] = defaultdict()
     vocabulary.default_factory = vocabulary.__len__
     for product in products:
         asins.append(product.asin)
         documents.append([vocabulary[word] for word in tokens(document(product))])
+    if not vocabulary:
+        raise ValueError(f"none of the {len(asins)} products has a word to search for: read another catalogue")
+    bm25s = _library()
     engine = bm25s.BM25(method="lucene", k1=_K1, b=_B, dtype="float64")
     corpus = bm25s.tokenization.Tokenized(ids=documents, vocab=dict(vocabulary))
     engine.index(corpus, create_empty_token=False, show_progress=False)
     return engine, np.array(asins)
 
 
+def _library() -> Any:
+    import bm25s  # only where something is searched: it takes a while
+
+    logging.getLogger(bm25s.__name__).setLevel(logging.WARNING)  # it asks for every message
+    return bm25s
+
+
 def _read(folder: Path) -> tuple[Any, NDArray[np.str_]] | None:
     """The engine and the asins that a folder of the cache holds, mapped into memory; None where there are none."""
-    import bm25s
-
     if not folder.is_dir():
         return None
     try:
         unseal(folder, _FACTS)
-        engine = bm25s.BM25.load(folder, mmap=True, allow_pickle=False, show_progress=False)
+        engine = _library().BM25.load(folder, mmap=True, allow_pickle=False, show_progress=False)
         return engine, np.load(folder / _IDS, allow_pickle=False)
     except (OSError, ValueError) as error:
         _log.warning("search index %s; it is built again", error)
