@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +161,7 @@ def without(key: str) -> dict[str, Any]:
 
 
 MALFORMED: list[tuple[Callable[[], Any], str]] = [
-    *((lambda key=key: read(without(key)), rf"shop, items: record 1 \(product 'B00TABLE01'\) has no `{key}`")  # type: ignore[misc]
+    *((lambda key=key: read(without(key)), rf"shop, items: record 1 \(product 'B00TABLE01'\) has no `{key}`")
       for key in ITEM if key not in ("asin", "pricing", "images")),
     (lambda: read(ITEM, without("asin")), "shop, items: record 2 has no `asin`"),
     (lambda: read(item(asin=5)), "record 1 has the number 5 for `asin`, no text"),
@@ -385,6 +388,25 @@ def test_a_store_is_built_once_and_again_when_its_files_or_the_limit_change(tmp_
     write(tmp_path, [ITEM, item(asin="B00TABLE02"), item(asin="B00TABLE03")])
     assert len(load()) == 3
     assert built
+
+
+def test_a_store_that_several_want_at_once_is_built_once(tmp_path: Path) -> None:
+    files = write(tmp_path, [item(asin=f"B00TABLE{number:02d}") for number in range(40)])
+    size = sum(Path(file).stat().st_size for file in (files.items, files.attributes))
+    finished: list[int] = []
+
+    def load(_: int) -> Catalogue:
+        def tell(read: int, total: int) -> None:
+            time.sleep(0.01)  # so that the others come meanwhile
+            if read == total == size:
+                finished.append(threading.get_ident())
+
+        return load_catalogue(files, cache=tmp_path / "cache", stored_from=0, progress=tell)
+
+    with ThreadPoolExecutor(4) as workers:
+        loaded = list(workers.map(load, range(4)))
+    assert [list(catalogue.products) for catalogue in loaded[1:]] == [list(loaded[0].products)] * 3
+    assert len(set(finished)) == 1
 
 
 def test_a_damaged_or_unfinished_store_is_built_again(tmp_path: Path) -> None:

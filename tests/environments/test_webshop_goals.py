@@ -147,6 +147,13 @@ def test_an_instruction_without_attributes_is_an_error_that_names_the_product() 
         synthetic_goals(shop(replace(TABLE, instruction_attributes=())), {TABLE.asin: 20.0}, Random(0))
 
 
+def test_a_catalogue_without_goals_is_an_error() -> None:
+    silent = shop(replace(TABLE, human=TABLE.human[1:], instruction=None))
+    for mode in ("human", "synthetic"):
+        with pytest.raises(ValueError, match=f"^shop: there is no {mode} goal in it; take goals of the other kind"):
+            server_goals(silent, mode, 0)
+
+
 def test_more_synthetic_goals_than_fit_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goals_module, "MOST_GOALS", 6)
     assert len(synthetic_goals(shop(TABLE), {TABLE.asin: 20.0}, Random(0))) == 6

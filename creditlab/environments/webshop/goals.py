@@ -79,10 +79,15 @@ def synthetic_goals(catalogue: Catalogue, prices: dict[str, float], rng: Random)
 def server_goals(
     catalogue: Catalogue, mode: Mode, seed: int, shuffle: int = SHUFFLE_SEED
 ) -> tuple[tuple[Goal, ...], dict[str, float]]:
-    """The goals in the server's order, in which its sessions number them, and the prices by product id."""
+    """The goals in the server's order, in which its sessions number them, and the prices by product id.
+
+    Raises ValueError where the catalogue has no goal of this kind.
+    """
     rng = Random(seed)
     prices = draw_prices(catalogue, rng)
     goals = list((human_goals if mode == "human" else synthetic_goals)(catalogue, prices, rng))
+    if not goals:
+        raise ValueError(f"{catalogue.source}: there is no {mode} goal in it; take goals of the other kind or more products")
     Random(shuffle).shuffle(goals)
     return tuple(goals), prices
 
