@@ -188,7 +188,7 @@ def pairing_table(comparison: Comparison) -> Table:
     return Table(f"Pairing with {comparison.baseline}", columns, tuple(rows), labels=5)
 
 
-def rows(comparison: Comparison) -> list[dict[str, Any]]:
+def plain_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """One flat record for every setting, entry, measure and family ("" for all tasks): numbers, and None for none."""
     found = []
     for setting, entry in _places(comparison, comparison.entries):
@@ -203,7 +203,7 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
     return found
 
 
-def record(comparison: Comparison) -> dict[str, Any]:
+def as_record(comparison: Comparison) -> dict[str, Any]:
     """Everything the tables show as plain data, for JSON."""
     return {
         "baseline": comparison.baseline,
@@ -218,7 +218,7 @@ def record(comparison: Comparison) -> dict[str, Any]:
             "iqm": IQM_RESAMPLED,
             "improvement": IMPROVEMENT_RESAMPLED,
         },
-        "results": rows(comparison),
+        "results": plain_rows(comparison),
         "budgets": [
             {"setting": setting, "entry": entry, **asdict(comparison.budgets(entry, setting))}
             for setting, entry in _places(comparison, comparison.challengers)
