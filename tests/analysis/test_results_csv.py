@@ -1,0 +1,166 @@
+"""results.csv: whole tables read back, and every kind of bad input named with its file, line and column."""
+
+from __future__ import annotations
+
+import csv
+import random
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creditlab.analysis.curves import Curve
+from creditlab.analysis.results_csv import ResultsError, read_results
+
+HEAD = "method,setting,seed,update,value\n"
+ROW = "grpo,alfworld,0,5,41.5\n"
+
+
+def read(folder: Path, content: str | bytes) -> list[Curve]:
+    path = folder / "results.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_results(path)
+
+
+def test_curves_come_in_the_order_of_their_first_rows(tmp_path: Path) -> None:
+    text = HEAD + "mcgpo,alfworld,1,10,50\ngrpo,alfworld,1,0,30\nmcgpo,alfworld,1,0,3e1\n\nmcgpo,webshop,0,0,-.5\n"
+    assert read(tmp_path, text) == [
+        Curve("mcgpo", "alfworld", 1, (0, 10), (30.0, 50.0)),
+        Curve("grpo", "alfworld", 1, (0,), (30.0,)),
+        Curve("mcgpo", "webshop", 0, (0,), (-0.5,)),
+    ]
+
+
+def test_columns_may_stand_in_any_order_with_counts_beside_them(tmp_path: Path) -> None:
+    text = 'seconds,value,update,seed,setting,method,transitions\n1.5, 41.5 ,5,0,"a, b","mcgpo ""x""",700\n'
+    (curve,) = read(tmp_path, text)
+    assert curve == Curve('mcgpo "x"', "a, b", 0, (5,), (41.5,), transitions=(700,), seconds=(1.5,))
+
+
+def test_counts_may_be_given_for_some_runs_only(tmp_path: Path) -> None:
+    text = HEAD.replace("value", "value,transitions") + "grpo,a,0,5,1,700\nmcgpo,a,0,5,1,\n"
+    assert [curve.transitions for curve in read(tmp_path, text)] == [(700,), None]
+
+
+def test_byte_order_marks_and_other_line_ends_are_fine(tmp_path: Path) -> None:
+    expected = [Curve("grpo", "alfworld", 0, (5,), (41.5,))]
+    assert read(tmp_path, b"\xef\xbb\xbf" + (HEAD + ROW).encode()) == expected
+    assert read(tmp_path, (HEAD + ROW).replace("\n", "\r\n")) == expected
+    assert read(tmp_path, (HEAD + ROW).rstrip()) == expected
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_rows_says_nothing(tmp_path_factory: pytest.TempPathFactory, dice: random.Random) -> None:
+    rows = [f"{method},s,{seed},{update},{update + seed}\n" for method in "ab" for seed in (0, 1) for update in (0, 5, 10)]
+    expected = read(tmp_path_factory.mktemp("rows"), HEAD + "".join(rows))
+    dice.shuffle(rows)
+    found = read(tmp_path_factory.mktemp("rows"), HEAD + "".join(rows))
+    assert sorted(found, key=lambda curve: curve.name) == sorted(expected, key=lambda curve: curve.name)
+
+
+NUMBERS = st.floats(-1e9, 1e9)
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 10**9), NUMBERS), min_size=1, max_size=5, unique_by=lambda r: r[:3]))
+def test_whatever_a_spreadsheet_writes_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, float]]
+) -> None:
+    path = tmp_path_factory.mktemp("written") / "results.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["method", "setting", "seed", "update", "value"])
+        writer.writerows((method, setting, seed, 5, repr(value)) for method, setting, seed, value in rows)
+    assert [(c.method, c.setting, c.seed, c.values[0]) for c in read_results(path)] == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "where", "message"),
+    [
+        ("", "", "it is empty; begin with the line method,setting,seed,update,value"),
+        ("\n \n", "", "it is empty"),
+        (HEAD, ", line 1", "it has a header but no results"),
+        ("method,setting,seed,value\n", ", line 1, column update", "the column is missing, given are method, setting"),
+        ("method;setting;seed;update;value\n" + ROW, ", line 1", "its columns are separated by ';'; save it with commas"),
+        ("method\tsetting\tseed\n", ", line 1", r"its columns are separated by '\t'"),
+        (ROW, ", line 1, column method", "the column is missing, given are grpo, alfworld"),
+        (HEAD.replace("setting", "seed"), ", line 1, column setting", "the column is missing"),
+        (HEAD.replace("value", "value,value"), ", line 1, column value", "the column appears twice"),
+        (HEAD.replace("value", "value,note"), ", line 1, column note", "the column is not known"),
+        (HEAD.replace("value", "value,"), ", line 1, column 6", "the column is not known"),
+        (HEAD + ROW + "grpo,alfworld,0,10,abc\n", ", line 3, column value", "'abc' is no number"),
+        (HEAD + 'grpo,alfworld,0,5,"41,5"\n', ", line 2, column value", "'41,5' is no number; write decimals with a point"),
+        (HEAD + "grpo,alfworld,0,5,41,5\n", ", line 2, column 6", "a cell without a heading holds '5'"),
+        (HEAD + "grpo,alfworld,0,5,1_0\n", ", line 2, column value", "'1_0' is no number"),
+        (HEAD + "grpo,alfworld,0,5,٣\n", ", line 2, column value", "'٣' is no number"),
+        (HEAD + "grpo,alfworld,0,5,NaN\n", ", line 2, column value", "'NaN' is no finite number; leave the row out"),
+        (HEAD + "grpo,alfworld,0,5,-inf\n", ", line 2, column value", "'-inf' is no finite number"),
+        (HEAD + "grpo,alfworld,0,5,1e999\n", ", line 2, column value", "inf is no finite number"),
+        (HEAD + "grpo,alfworld,0,5,1e13\n", ", line 2, column value", "is beyond any result"),
+        (HEAD + "grpo,alfworld,0,5,\n", ", line 2, column value", "the cell is empty"),
+        (HEAD + "grpo,alfworld,0,5\n", ", line 2, column value", "the cell is missing"),
+        (HEAD + ",alfworld,0,5,1\n", ", line 2, column method", "the cell is empty"),
+        (HEAD + "grpo, ,0,5,1\n", ", line 2, column setting", "the cell is empty"),
+        (HEAD + "grpo,alfworld,0.5,5,1\n", ", line 2, column seed", "'0.5' is no whole number of at least 0"),
+        (HEAD + "grpo,alfworld,-1,5,1\n", ", line 2, column seed", "'-1' is no whole number of at least 0"),
+        (HEAD + f"grpo,alfworld,0,{'9' * 5000},1\n", ", line 2, column update", "is no whole number"),
+        (
+            HEAD + ROW + "\n" + ROW,
+            ", line 4, column update",
+            "update 5 of grpo on alfworld, seed 0, stands on line 2 already",
+        ),
+        (HEAD + 'grpo,"alf\nworld",0,5,1\ngrpo,a,0,5,x\n', ", line 4, column value", "'x' is no number"),
+        (HEAD + ROW + 'grpo,"alfworld,0,10,1\n', ", line 3", "it is no CSV: unexpected end of data; check the quotes"),
+        ((HEAD + ROW).encode() + b"grpo,caf\xe9,0,10,1\n", ", line 3, column setting", "the byte 0xe9 is no UTF-8"),
+        (b"m\xe9thode,setting\n", ", line 1, column 1", "the byte 0xe9 is no UTF-8; save the table as CSV in UTF-8"),
+        ((HEAD + ROW).encode("utf-16"), ", line 1, column 1", "the byte 0xff is no UTF-8"),
+        ((HEAD + ROW).encode("utf-16-le"), ", line 1, column method", "the column is missing"),
+    ],
+)
+def test_bad_input_gets_one_clear_error(tmp_path: Path, content: str | bytes, where: str, message: str) -> None:
+    with pytest.raises(ResultsError) as caught:
+        read(tmp_path, content)
+    text = str(caught.value)
+    assert text.startswith(f"{tmp_path / 'results.csv'}{where}: ")
+    assert message in text
+    assert "\n" not in text
+    assert len(text) < 500
+
+
+@pytest.mark.parametrize(
+    ("rows", "where", "message"),
+    [
+        ("grpo,a,0,5,1,700\ngrpo,a,0,10,1,\n", "line 3, column transitions", "the cell is empty, but other evaluations"),
+        (
+            "grpo,a,0,10,1,600\ngrpo,a,0,5,1,700\n",
+            "line 2, column transitions",
+            "transitions fall from 700 to 600 at update 10",
+        ),
+        ("grpo,a,0,10,1,7.5\n", "line 2, column transitions", "'7.5' is no whole number"),
+    ],
+)
+def test_bad_counts_are_named_too(tmp_path: Path, rows: str, where: str, message: str) -> None:
+    with pytest.raises(ResultsError, match=f"{where}: .*{message}"):
+        read(tmp_path, HEAD.replace("value", "value,transitions") + rows)
+
+
+def test_bad_seconds_are_named_too(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"line 3, column seconds: .*seconds fall from 9.0 to 8.0 at update 10"):
+        read(tmp_path, HEAD.replace("value", "value,seconds") + "grpo,a,0,5,1,9\ngrpo,a,0,10,1,8\n")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"absent\.csv: it cannot be read: No such file"):
+        read_results(tmp_path / "absent.csv")
+    with pytest.raises(ResultsError, match="it cannot be read: Is a directory"):
+        read_results(tmp_path)
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+    folder = tmp_path_factory.mktemp("fuzz")
+    for whole in (content, HEAD.encode() + content, (HEAD + ROW).encode() + content):
+        with suppress(ResultsError):
+            assert read(folder, whole)
