@@ -12,9 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString
-from hydra.errors import HydraException
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -23,7 +20,8 @@ from rich.text import Text
 from creditlab.cli import complain, run_hydra
 from creditlab.config import TOP_LEVEL, Job
 from creditlab.limits import try_writing
-from creditlab.options import ConfigError, shown, unknown_key
+from creditlab.options import ConfigError, unknown_key
+from creditlab.overrides import check_seeds, read_value, written
 from creditlab.plaintext import clean
 from creditlab.registry import registry
 from creditlab.stopping import EXIT_FAILED, end_when_told
@@ -147,14 +145,12 @@ def _check_read(overrides: Iterable[str], read: Sequence[str]) -> None:
 
 
 def _seeds(text: str) -> tuple[int, ...]:
+    wrong = f"seeds={text}"
     try:
-        value = OverridesParser.create().parse_override(f"seeds={text}").value()
-    except HydraException:
+        value = read_value("seeds", text)
+    except ConfigError:
         value = None
-    found = value if isinstance(value, list) else [value]
-    if not found or any(type(v) is not int or v < 0 for v in found) or len(set(found)) < len(found):
-        raise ConfigError(f"seeds={text}: write different whole numbers from 0 on, as in seeds=[0,1,2]")
-    return tuple(found)
+    return check_seeds(value, wrong)
 
 
 def _undemanding_method() -> list[str]:
@@ -187,16 +183,7 @@ def _settings_of(config: Mapping[str, Any], given: Sequence[str]) -> list[str]:
 def _leaves(key: str, value: Any) -> list[str]:
     if isinstance(value, Mapping):
         return [leaf for name, below in value.items() for leaf in _leaves(f"{key}.{name}", below)]
-    return [f"{key}={_written(value)}"]
-
-
-def _written(value: Any) -> str:
-    """A plain value in the grammar of overrides."""
-    if isinstance(value, str):
-        return QuotedString(text=value, quote=Quote.single).with_quotes()
-    if isinstance(value, list):
-        return f"[{','.join(map(_written, value))}]"
-    return shown(value)
+    return [f"{key}={written(value)}"]
 
 
 def _evaluate(job: Job, request: Request) -> int:
@@ -296,13 +283,13 @@ def _print(console: Console, facts: Mapping[str, Any]) -> None:
         console.print(Text(encodable(f"{label:<9} {text}", console.encoding)), soft_wrap=True)
     several = len(facts["by_seed"]) > 1
     table = Table("", "all seeds" if several else "result", *(("lowest", "highest") if several else ()))
-    for label, value, written in _rows(together):
-        cells = [written(value(together))]
+    for label, value, show in _rows(together):
+        cells = [show(value(together))]
         if label == SUCCESS:
             cells[0] += f" ± {100 * together[m.VAL_SUCCESS_SE]:.1f}"
         if several:
             each = [value(metrics) for metrics in facts["by_seed"].values()]
-            cells += [written(min(each)), written(max(each))]
+            cells += [show(min(each)), show(max(each))]
         table.add_row(*(Text(encodable(cell, console.encoding)) for cell in (label, *cells)))
     if facts["logged_success_rate"] is not None and not facts["changed"]:
         table.add_row("logged by the run", percent(facts["logged_success_rate"]))

@@ -13,12 +13,15 @@ from creditlab.registry import ConfigError, registry
 
 CONF = Path(config_dir())
 METHODS = registry().names("method")
-PAPER = {
-    "paper/alfworld_qwen2.5_1.5b": "Qwen/Qwen2.5-1.5B-Instruct",
-    "paper/alfworld_qwen2.5_7b": "Qwen/Qwen2.5-7B-Instruct",
-    "paper/alfworld_qwen3_4b": "Qwen/Qwen3-4B",
-    "paper/alfworld_qwen3_8b": "Qwen/Qwen3-8B",
+MODELS = {
+    "qwen2.5_1.5b": "Qwen/Qwen2.5-1.5B-Instruct",
+    "qwen2.5_7b": "Qwen/Qwen2.5-7B-Instruct",
+    "qwen3_4b": "Qwen/Qwen3-4B",
+    "qwen3_8b": "Qwen/Qwen3-8B",
 }
+ALFWORLD = {f"paper/alfworld_{name}": path for name, path in MODELS.items()}
+WEBSHOP = {f"paper/webshop_{name}": path for name, path in MODELS.items()}
+PAPER = {**ALFWORLD, **WEBSHOP}
 FOLDER = "model.path=some/folder"
 
 
@@ -33,8 +36,9 @@ def with_path(*overrides: str) -> list[str]:
 
 def test_no_file_is_left_out() -> None:
     groups = {path.relative_to(CONF).parts[0] for path in CONF.rglob("*.yaml")}
-    assert groups == {"config.yaml", "hydra", "paper", *FILE_GROUPS}
-    assert shipped("paper") == ["alfworld", "alfworld_methods"]  # the base of the experiments below
+    assert groups == {"config.yaml", "hydra", "paper", "suite", *FILE_GROUPS}
+    bases = ["alfworld", "alfworld_methods", "common", "webshop", "webshop_methods"]
+    assert shipped("paper") == bases  # of the experiments below
     assert set(shipped("experiment")) == {"quick", *PAPER}
 
 
@@ -67,15 +71,12 @@ def paper_job(name: str, method: str = "mcgpo") -> Job:
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_papers_common_settings(name: str) -> None:
-    """The published settings on ALFWorld: sixteen groups of eight, fifty turns, 2048 and 512 tokens, and so on."""
+    """Those of both environments: sixteen groups of eight, 512 tokens, two pairs, and so on."""
     job = paper_job(name)
     assert job.model.path == PAPER[name]
     assert (job.settings.rollout.groups, job.settings.rollout.group_size, job.settings.rollout.temperature) == (16, 8, 1.0)
-    assert (job.env.horizon, job.env.games, set(job.env.rooms)) == (50, "auto", set())
-    assert set(job.env.families) == {"pick", "look", "clean", "heat", "cool", "two"}
-    assert job.env.hide_commands == ("help",)
-    assert (job.prompt.max_prompt_tokens, job.prompt.max_response_tokens) == (2048, 512)
     assert (job.prompt.layout, job.prompt.history, job.prompt.past_actions) == ("full", 2, 0)
+    assert job.prompt.max_response_tokens == 512
     learner = job.learner
     assert (learner.lr, learner.weight_decay, learner.max_grad_norm) == (1e-6, 0.01, 1.0)
     assert (learner.kl, learner.entropy, learner.clip, learner.dual_clip) == (0.01, 0.001, 0.2, 3.0)
@@ -84,6 +85,28 @@ def test_the_papers_common_settings(name: str) -> None:
     evaluation = job.settings.evaluation
     assert (evaluation.every, evaluation.episodes, evaluation.temperature) == (5, 128, 0.4)
     assert job.settings.warm_start.steps == 0
+
+
+@pytest.mark.parametrize("name", ALFWORLD)
+def test_the_papers_settings_on_alfworld(name: str) -> None:
+    job = paper_job(name)
+    assert (job.env.name, job.env.horizon, job.env.games, set(job.env.rooms)) == ("alfworld", 50, "auto", set())
+    assert set(job.env.families) == {"pick", "look", "clean", "heat", "cool", "two"}
+    assert job.env.hide_commands == ("help",)
+    prompt = job.prompt
+    assert (prompt.max_prompt_tokens, prompt.max_prompt_characters, prompt.fallback_characters) == (2048, None, 30)
+
+
+@pytest.mark.parametrize("name", WEBSHOP)
+def test_the_papers_settings_on_webshop(name: str) -> None:
+    """The small set with synthetic goals, five hundred of them held out, fifteen turns, and the field's prompts."""
+    job = paper_job(name)
+    assert (job.env.name, job.env.horizon, job.env.data, job.env.limit) == ("webshop", 15, "auto", 1000)
+    assert (job.env.goals, job.env.held_out, job.env.page_size) == ("synthetic", 500, 10)
+    assert (job.env.observation_mode, job.env.show_attributes) == ("text", False)
+    assert (job.env.quoted, job.env.hide_clicks) == (True, ())
+    prompt = job.prompt
+    assert (prompt.max_prompt_tokens, prompt.max_prompt_characters, prompt.fallback_characters) == (4096, 13_000, 20)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -112,12 +135,54 @@ def test_what_a_methods_own_publication_sets_otherwise(method: str, prompt: int,
 
 
 @pytest.mark.parametrize(
+    ("method", "horizon", "prompt", "micro", "updates"),
+    [
+        ("hgpo", 30, 4096, 4, 160),
+        ("graphgpo", 15, 5120, 8, 150),
+        ("g2po", 15, 4096, 8, 100),
+        ("mcgpo", 15, 4096, 8, 250),
+        ("gigpo", 15, 4096, 8, 150),
+    ],
+)
+def test_what_a_methods_own_publication_sets_otherwise_on_webshop(
+    method: str, horizon: int, prompt: int, micro: int, updates: int
+) -> None:
+    job = paper_job("paper/webshop_qwen2.5_1.5b", method)
+    assert (job.env.horizon, job.prompt.max_prompt_tokens) == (horizon, prompt)
+    assert (job.learner.micro_batch, job.settings.training.updates) == (micro, updates)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("env", ["alfworld", "webshop"])
+def test_the_papers_normalisers(env: str, method: str) -> None:
+    """On WebShop GiGPO, HGPO, G²PO and CCPO only centre; GraphGPO divides on both, and its decay is another."""
+    built = paper_job(f"paper/{env}_qwen2.5_7b", method).method
+    centred = env == "webshop" and method in {"gigpo", "hgpo", "g2po", "ccpo"}
+    part = getattr(built, "task", built)
+    if hasattr(part, "normalise"):
+        assert part.normalise == ("mean" if centred else "mean_std")
+    if hasattr(part, "omega"):
+        assert part.omega == {"alfworld": 0.1, "webshop": 0.2}[env]
+    if method == "ccpo":
+        assert (built.final, built.episode_weight) == {"alfworld": ("task", 0.0), "webshop": ("none", 1.0)}[env]
+
+
+def test_a_wrapped_method_is_tuned_to_its_environment_too() -> None:
+    job = compose_job(["method=covgpo", "method@base=gigpo", "env=webshop"])
+    assert job.method.base.normalise == "mean"
+
+
+@pytest.mark.parametrize(
     ("name", "mini", "micro", "style", "thinking"),
     [
         ("paper/alfworld_qwen2.5_1.5b", 256, 32, "think_action", None),
         ("paper/alfworld_qwen2.5_7b", 64, 4, "think_action", None),
         ("paper/alfworld_qwen3_4b", 64, 4, "action_only", False),
         ("paper/alfworld_qwen3_8b", 64, 4, "action_only", False),
+        ("paper/webshop_qwen2.5_1.5b", 64, 8, "think_action", None),
+        ("paper/webshop_qwen2.5_7b", 64, 4, "think_action", None),
+        ("paper/webshop_qwen3_4b", 64, 4, "action_only", False),
+        ("paper/webshop_qwen3_8b", 64, 4, "action_only", False),
     ],
 )
 def test_what_differs_between_the_models(name: str, mini: int, micro: int, style: str, thinking: bool | None) -> None:
@@ -163,6 +228,13 @@ def test_a_pretrained_model_reads_sentences_and_starts_as_it_is() -> None:
     assert (job.prompt.layout, job.prompt.style, job.settings.warm_start.steps) == ("full", "think_action", 0)
     assert job.env.hide_commands == ("help",)  # the tiny model's shorter list is not for it
     assert compose_job([]).prompt.layout == "compact"
+
+
+def test_a_pretrained_model_shops_by_the_fields_rules() -> None:
+    """Prompts of 4096 tokens, 13,000 characters beyond which history is dropped, and the last twenty characters."""
+    prompt = compose_job(["model=hf", "env=webshop", FOLDER]).prompt
+    assert (prompt.layout, prompt.style, prompt.history, prompt.max_response_tokens) == ("full", "think_action", 2, 512)
+    assert (prompt.max_prompt_tokens, prompt.max_prompt_characters, prompt.fallback_characters) == (4096, 13_000, 20)
 
 
 @pytest.mark.parametrize("path", [[], ["model.path=null"], ["model.path=''"], ["model.path='  '"]])

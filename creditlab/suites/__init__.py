@@ -1,0 +1,1 @@
+"""Suites: many runs planned, started and collected for one comparison."""
