@@ -131,6 +131,13 @@ class WarmStartCache:
             pass
         return None
 
+    def weights(self) -> str:
+        """Hash of the weights, whatever made them: the same inputs may give other last digits on another machine."""
+        digest = hashlib.sha256()
+        for path in sorted(self.path.glob("*.safetensors")):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
     def prepare(self) -> None:
         """Makes the cache's folder without what killed processes left; raises ConfigError where it cannot be written."""
         try:

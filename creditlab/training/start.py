@@ -59,7 +59,8 @@ def warm_start(job: Job, report: Report, warn: Callable[[str], None] = _log.warn
         if made is None:
             raise WriteError(f"the warm start that was just written to {cache.path} cannot be read back; check the disk")
     seconds = round(time.perf_counter() - started, 2)
-    return cache.path, {"hash": cache.hash, "cached": found is not None, "seconds": seconds, **made}
+    facts = {"hash": cache.hash, "weights": cache.weights(), "cached": found is not None, "seconds": seconds}
+    return cache.path, {**facts, **made}
 
 
 def load_policy(job: Job, folder: Path, *, training: bool = True) -> tuple[Any, Any]:
