@@ -18,6 +18,7 @@ from creditlab.credit.match import (
 from creditlab.credit.shaping import RubricProgress, ScoreProgress
 from creditlab.credit.weighting import ContextKernel, Depth, Evidence, InverseVariance, Uniform
 from creditlab.environments.alfworld.environment import ALFWorld
+from creditlab.environments.webshop.environment import WebShop
 from creditlab.hookspecs import hookimpl
 from creditlab.learner.settings import DeepSpeedLearner
 from creditlab.policy.settings import HFModel, TinyModel, TransformersEngine
@@ -42,4 +43,4 @@ def creditlab_components() -> list[type]:
     folds = [Opposite, Same, All, LeaveOneOut, OtherTrajectories]
     weightings = [Evidence, Uniform, Depth, ContextKernel, InverseVariance]
     credit = [*states, History, SimilarState, *folds, *weightings, RubricProgress, ScoreProgress]
-    return [*credit, ALFWorld, TinyModel, HFModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]
+    return [*credit, ALFWorld, WebShop, TinyModel, HFModel, TransformersEngine, DeepSpeedLearner, TrackingConfig]

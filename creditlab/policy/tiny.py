@@ -17,9 +17,8 @@ PROMPT_WORDS = "| task can now act >"
 
 def split_pattern(phrases: Iterable[str]) -> str:
     """The regular expression of one token: a fixed phrase (longest first), a word, a number, or another sign."""
-    ordered = sorted({" ".join(p.lower().split()) for p in phrases} - {""}, key=lambda p: (-len(p), p))
-    fixed = [_bounded(phrase) for phrase in ordered]
-    return "|".join([*fixed, "[a-z]+", r"\d+", r"[^\sa-z\d]"])
+    fixed = {" ".join(p.lower().split()) for p in phrases} - {""}
+    return "|".join([*_prefix_tree(fixed), "[a-z]+", r"\d+", r"[^\sa-z\d]"])
 
 
 def build_tokenizer(texts: Iterable[str], phrases: Iterable[str] = ()) -> PreTrainedTokenizerFast:
@@ -79,8 +78,21 @@ def _normal(text: str) -> str:
     return re.sub(r"\s+", " ", text.lower())
 
 
-def _bounded(phrase: str) -> str:
-    """A phrase as a pattern that does not match inside a longer word."""
-    start = r"\b" if phrase[0].isalnum() else ""
-    end = r"\b" if phrase[-1].isalnum() else ""
-    return start + re.escape(phrase).replace(r"\ ", " ") + end
+def _prefix_tree(phrases: Iterable[str]) -> list[str]:
+    """The longest of the phrases, none of them inside a longer word; by first signs, since hundreds in a row are slow."""
+    starting: dict[str, list[str]] = {}
+    for phrase in sorted(phrases):
+        starting.setdefault(phrase[0], []).append(phrase)
+    return [(r"\b" if sign.isalnum() else "") + _branch(group) for sign, group in starting.items()]
+
+
+def _branch(phrases: list[str]) -> str:
+    """A pattern for phrases with the same first sign: what they share, then how they go on, then where one of them ends."""
+    first, last = min(phrases), max(phrases)
+    shared = first[: next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+    following: dict[str, list[str]] = {}
+    for rest in (phrase[len(shared) :] for phrase in phrases):
+        following.setdefault(rest[:1], []).append(rest)
+    ends = [r"\b" if shared[-1].isalnum() else ""] if following.pop("", None) else []
+    ways = [*map(_branch, following.values()), *ends]
+    return re.escape(shared).replace(r"\ ", " ") + (ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import data_path
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.environments.alfworld.families import FAMILIES
@@ -173,3 +176,28 @@ def test_a_command_with_its_argument_in_brackets_comes_back() -> None:
         assert tokenizer.decode(ids, skip_special_tokens=True) == command
     assert tokens(tokenizer, "search[red shirt]") == ["search[", "red", "shirt", "]"]
     assert tokens(tokenizer, "click[12 ounce (pack of 1)]") == ["click[12 ounce (pack of 1)]"]
+
+
+PHRASES = ("a", "ab", "a b", "ab a", "ba", "b a", "1", "a 1", "[a", "[a b]", "]", "b]")
+
+
+@given(st.sets(st.sampled_from(PHRASES)), st.text("ab1 []", max_size=12))
+def test_the_longest_phrase_that_is_no_part_of_a_word_is_taken(phrases: set[str], text: str) -> None:
+    """By the definition: at every place the longest phrase whose ends are no letters or digits within a longer run."""
+    tokenizer = build_tokenizer([text], phrases)
+    expected, rest = [], " ".join(text.split())
+    before = " "
+    while rest:
+        ends = [
+            phrase
+            for phrase in sorted(phrases, key=len, reverse=True)
+            if rest.startswith(phrase)
+            and not (phrase[0].isalnum() and before.isalnum())
+            and not (phrase[-1].isalnum() and rest[len(phrase) : len(phrase) + 1].isalnum())
+        ]
+        word = re.match(r"[a-z]+|\d+|\s|.", rest)
+        assert word
+        token = ends[0] if ends else word[0]
+        expected += [token] if token != " " else []
+        before, rest = token[-1], rest[len(token) :]
+    assert tokens(tokenizer, " ".join(text.split())) == expected

@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from creditlab.environments.panels import freeze_panel
-from creditlab.environments.protocol import Panel, Task
+from creditlab.environments.protocol import Environment, Panel, Task
 from creditlab.environments.webshop.catalogue import Catalogue, find_data, load_catalogue, read_catalogue
 from creditlab.environments.webshop.episode import Reading, WebShopEpisode
 from creditlab.environments.webshop.expert import Expert, slip
 from creditlab.environments.webshop.goals import server_goals, split
 from creditlab.environments.webshop.index import Index, build_index
-from creditlab.environments.webshop.nouns import find_nouns, spacy_installed
+from creditlab.environments.webshop.nouns import Nouns, find_nouns, spacy_installed
 from creditlab.environments.webshop.records import Goal
 from creditlab.environments.webshop.scorer import Scorer
 from creditlab.environments.webshop.session import Shop
@@ -28,10 +28,11 @@ from creditlab.environments.webshop.views import Tracker
 from creditlab.environments.webshop.vocabulary import phrases, texts
 
 _CACHE = "~/.cache/creditlab/webshop"
+_SPLITS: tuple[Literal["train"], Literal["eval"]] = ("train", "eval")
 
 
 @dataclass(frozen=True)
-class WebShop:
+class WebShop(Environment):
     """Shopping by instruction in a text shop (WebShop): search, open a product, choose its options, buy.
 
     Without `data` the shop sells a seeded synthetic catalogue. Nothing is read, generated or indexed before the first use.
@@ -47,8 +48,14 @@ class WebShop:
     $WEBSHOP_DATA."""
     limit: int | None = None
     """Number of products read from the start of the official file; null for all."""
-    products: int = 300
+    products: int = 1000
     """Number of products of the synthetic catalogue."""
+    kinds: int | None = None
+    """Number of product kinds of the synthetic catalogue; null for all that there are."""
+    breadth: int | None = None
+    """Attributes per kind and values per option of the synthetic catalogue; null for all that there are."""
+    instructions: int = 4
+    """Human instructions per product of the synthetic catalogue."""
     goals: Literal["human", "synthetic"] = "human"
     """Whose instructions: `human` ones, or `synthetic` ones, one per product and combination of its options."""
     held_out: int = 500
@@ -80,7 +87,7 @@ class WebShop:
     """Folder of search indices and of large catalogues; null is `~/.cache/creditlab/webshop`."""
 
     def __post_init__(self) -> None:
-        for key in ("horizon", "products", "limit", "held_out", "page_size"):
+        for key in ("horizon", "products", "kinds", "instructions", "limit", "held_out", "page_size"):
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise ValueError(f"env.{key} must be at least 1, not {value}")
@@ -92,10 +99,6 @@ class WebShop:
             raise ValueError("env.limit counts the products of env.data; the synthetic catalogue takes env.products")
         if self.nouns == "spacy" and not spacy_installed():
             raise ValueError("env.nouns=spacy needs the spaCy model: pip install 'creditlab[webshop]'")
-
-    @property
-    def width(self) -> None:
-        """Any number of episodes can be open at once."""
 
     @property
     def role(self) -> str:
@@ -125,16 +128,9 @@ class WebShop:
         reading = Reading(self.observation_mode, self.quoted, frozenset(self.hide_clicks))
         return WebShopEpisode(task, goal, self._shop, tracker, reading)
 
-    def rehearsal(self) -> WebShop:
-        """The shop itself."""
-        return self
-
-    def close(self) -> None:
-        """Nothing runs for it."""
-
     def expert(self, task: Task, rng: np.random.Generator) -> EpisodeExpert:
         """A policy that buys what a goal asks for."""
-        return EpisodeExpert(Expert(self._shop, task.payload, rng))
+        return EpisodeExpert(Expert(self._shop, task.payload))
 
     def slip(self, episode: WebShopEpisode, rng: np.random.Generator) -> str:
         """An action that reads well but has no effect now: of the kinds that a careless policy gives."""
@@ -166,7 +162,10 @@ class WebShop:
     @cached_property
     def _catalogue(self) -> Catalogue:
         if self.data is None:
-            return read_catalogue(*synthetic_records(self.products, self.seed), source="synthetic")
+            records = synthetic_records(
+                self.products, self.seed, kinds=self.kinds, breadth=self.breadth, instructions=self.instructions
+            )
+            return read_catalogue(*records, source="synthetic")
         return load_catalogue(find_data(self.data), self.limit, cache=self._folder)
 
     @property
@@ -182,13 +181,14 @@ class WebShop:
         return self._served[0]
 
     @cached_property
-    def _nouns(self) -> Any:
+    def _nouns(self) -> Nouns:
         return find_nouns(self.nouns)
 
     @cached_property
     def _index(self) -> Index:
         cache = None if self.data is None else self._folder
-        return build_index(self._catalogue, stemming=self.stemming, cache=cache)
+        catalogue = self._catalogue
+        return build_index(catalogue.products, stemming=self.stemming, cache=cache, digest=catalogue.digest)
 
     @cached_property
     def _shop(self) -> Shop:
@@ -203,11 +203,32 @@ class WebShop:
 
     @cached_property
     def _splits(self) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-        """Training and evaluation tasks; no goal is in both, not even one that was written twice."""
-        training, evaluation = (split(self._goals, name, self.held_out) for name in ("train", "eval"))
-        return tuple(map(self._task, training)), tuple(map(self._task, evaluation))
+        """Training and evaluation tasks, which never overlap; a task is named by its number in the server's order."""
+        numbers = {id(goal): number for number, goal in enumerate(self._goals)}
+
+        def task(goal: Goal) -> Task:
+            return Task(f"{self.goals}-{numbers[id(goal)]}", goal.category, goal.instruction, payload=goal)
+
+        training, evaluation = (split(self._goals, name, self.held_out) for name in _SPLITS)
+        if not training or not evaluation:
+            raise ValueError(
+                f"{self._catalogue.source} has {len(self._goals)} {self.goals} goals, too few for training and evaluation: "
+                "sell more products, or choose the other env.goals"
+            )
+        return tuple(map(task, training)), tuple(map(task, evaluation))
 
     def _digest(self, task: Task) -> str:
         """What decides an episode of a task: the goal, what is sold, how it is searched and how titles are read."""
         facts = (asdict(task.payload), self._catalogue.digest, self.stemming, self._nouns.name)
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+class EpisodeExpert:
+    """The shop's expert behind the interface of an environment."""
+
+    def __init__(self, expert: Expert) -> None:
+        self._expert = expert
+
+    def act(self, episode: WebShopEpisode) -> str:
+        """The next action in the episode's present state."""
+        return self._expert.act(episode.session)

@@ -1,6 +1,7 @@
 """The state views of WebShop, read off a session: what decisions are compared by (MCGPO, Table 5).
 
-`observation` is the raw page, `graph` the page without its instruction (GraphGPO), `exact` and `coarse` are MCGPO's summaries.
+`observation` is the raw page, `graph` the page without its instruction (GraphGPO), `exact` and `coarse` are the summaries of
+MCGPO.
 """
 
 from __future__ import annotations
