@@ -7,13 +7,13 @@ on from whatever state it is asked in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from creditlab.environments.webshop.colours import normalise
 from creditlab.environments.webshop.index import STOP_WORDS
-from creditlab.environments.webshop.pages import BACK_TO_SEARCH, BUY, NEXT, PREVIOUS, SUB_PAGES
+from creditlab.environments.webshop.pages import BACK_TO_SEARCH, BUY, NEXT, PREVIOUS, SEARCH, SUB_PAGES
 from creditlab.environments.webshop.records import Goal, Product
 from creditlab.environments.webshop.scorer import alike
 from creditlab.environments.webshop.session import Session, Shop, parse_action
@@ -23,6 +23,7 @@ MALFORMED = ("buy now", "click buy now", "search for it", "add to cart", "open t
 """What the slips say where they forget that an action is a name with its argument in brackets."""
 _FAR = 2
 """Pages of results that the expert turns at most before it searches with words of its own."""
+_BRACKET = re.compile(r"[][]")
 _WORD = re.compile(r"[^\W\d_]{2,}|\d{2,}")
 
 
@@ -80,10 +81,15 @@ def _queries(product: Product, goal: Goal) -> Iterator[tuple[str, ...]]:
     """Queries to try in turn: kind and attributes as the instruction has them, alone or with the options; then the title."""
     title, told = search_words(product.name), set(search_words(" ".join((*goal.attributes, *goal.options))))
     kind = [word for word in search_words(goal.instruction) if word in title and word not in told]
-    asked = " ".join((*kind, *goal.attributes))
-    yield asked, " ".join((asked, *goal.options))
+    asked = (*kind, *goal.attributes)
+    yield _typed(asked), _typed((*asked, *goal.options))
     yield (" ".join(title),)
     yield (f"<q> {product.query}",)  # lists every product that was collected with it
+
+
+def _typed(texts: Iterable[str]) -> str:
+    """Texts as the argument of a search: in one line, without the brackets that would end it."""
+    return " ".join(_BRACKET.sub(" ", " ".join(texts)).lower().split())
 
 
 def search_words(text: str) -> list[str]:
@@ -93,8 +99,8 @@ def search_words(text: str) -> list[str]:
 
 def choices(product: Product, goal: Goal) -> dict[str, str]:
     """The option values, by name, that bring a product as near to the goal's options as clicks can."""
-    # A label that several options share chooses for the last of them; one that is a button's chooses nothing.
-    owners = {value: name for name, values in product.options.items() for value in values if value not in BUTTONS}
+    # A label that several options share chooses for the last of them.
+    owners = {value: name for name, values in product.options.items() for value in values if _can_choose(value)}
     chosen: dict[str, str] = {}
     for position, wanted in enumerate(goal.options):
         asked = None if goal.option_names is None else goal.option_names[position]
@@ -103,6 +109,11 @@ def choices(product: Product, goal: Goal) -> dict[str, str]:
             best = wanted if wanted in fitting else fitting[0]
             chosen.setdefault(owners[best], best)
     return chosen
+
+
+def _can_choose(value: str) -> bool:
+    """Whether a click reaches an option value: it does not where the value reads like a button or has brackets in it."""
+    return value not in (*BUTTONS, SEARCH) and parse_action(f"click[{value}]") == ("click", value)
 
 
 def _fits(value: str, wanted: str) -> bool:

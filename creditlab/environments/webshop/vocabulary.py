@@ -13,7 +13,8 @@ from creditlab.environments.webshop.records import Goal, Product
 _SEARCHES = ("search[<your query>]", "search[")
 _PRICES = (", and price lower than", ".00 dollars", ".99", ".95", ".49", ".5", ".0")
 """Of the instructions, and the cents of synthetic prices."""
-_RICH = "[button] [button_] [clicked button] [clicked button_] You have clicked ."
+_QUOTES = "'"
+_RICH = "WebShop Instruction: [button] [button_] [clicked button] [clicked button_] You have clicked ."
 
 
 def phrases(catalogue: Catalogue) -> tuple[str, ...]:
@@ -33,22 +34,27 @@ def texts(catalogue: Catalogue, goals: Iterable[Goal]) -> Iterator[str]:
 
     Only the score on the last page may be missing, which no decision reads.
     """
-    shop = pages.Pages(catalogue, show_attributes=True)
     yield from phrases(catalogue)
     yield from MALFORMED
-    yield _RICH
-    yield pages.plain((*pages.heading("index", ""), *pages.index().nodes))
-    yield pages.done("", {}, 1.0).text
+    yield from (_RICH, _QUOTES)
     yield " ".join(map(str, range(HITS + 1)))
-    yield shop.results((), 2).text
+    for part in _parts(catalogue):
+        yield " ".join(node.text for node in part.nodes)  # one by one: a phrase over several hides their words
     for product in catalogue.products:
-        yield shop.results((product.asin,), 1).text
-        yield shop.item(product.asin).text
-        yield from search_words(product.name)  # alone, as a search has them, and not only within a phrase
-        for which in pages.SUB_PAGES.values():
-            yield shop.sub_page(product.asin, which).text
+        yield from search_words(product.name)  # alone, as a search has them, and not only within an attribute
     for goal in goals:
         yield goal.instruction
+
+
+def _parts(catalogue: Catalogue) -> Iterator[pages.Part]:
+    """Pages that together show everything there is to show."""
+    shop = pages.Pages(catalogue, show_attributes=True)
+    yield from (pages.index(), pages.done("", {}, 1.0), shop.results((), 2))
+    for product in catalogue.products:
+        yield shop.results((product.asin,), 1)
+        yield shop.item(product.asin)
+        for which in pages.SUB_PAGES.values():
+            yield shop.sub_page(product.asin, which)
 
 
 def _page_phrases() -> Iterator[str]:

@@ -58,11 +58,11 @@ _RUGS = words("5 ft x 8 ft; 2 ft x 3 ft; 9 ft x 12 ft; 4 ft Round; 6 ft Runner")
 _PHONES = words("iPhone 12/12 Pro; Galaxy S21; Pixel 6; iPhone 13 Pro Max; Galaxy S22 Ultra; iPhone XR")
 _STORAGE = words("64 GB; 128 GB; 256 GB; 32 GB; 512 GB; 1 TB")
 _LENGTHS = words("6 Feet; 3 Feet; 10 Feet; 20 Inches; 25 Feet")
-_SCENTS = words("Lavender; Vanilla; Fresh Linen; Citrus; Sandalwood; Eucalyptus/Mint; Unscented; Ocean Breeze")
+_SCENTS = words("Lavender; Vanilla; Fresh Linen; Citrus; Cedar; Eucalyptus/Mint; Unscented; Ocean Breeze")
 _SWEET = words("Vanilla; Chocolate; Strawberry; Peanut Butter; Cookies & Cream; Salted Caramel; Mocha; Banana")
 _SAVORY = words("Sea Salt; Barbecue; Cheddar; Sour Cream/Onion; Spicy Chili; Ranch; Honey Mustard; Garlic & Herb")
-_LIGHT = words("Soft White; Daylight; Multicolor; 3000K; 5000K; Amber")
-_SHAPES = words("Round; Square; Rectangular; Oval; L-Shaped (Left); L-Shaped (Right)")
+_LIGHT = words("Soft White; Amber; Multicolor; 3000K; 5000K")
+_SHAPES = words("Round; Square; Oblong; Oval; L-Shaped (Left); L-Shaped (Right)")
 
 _WEAR = (
     "machine wash; +long sleeve; quick drying; +elastic waist; hand wash; +button closure; wrinkle resistant; +classic fit"
@@ -178,7 +178,7 @@ KINDS: tuple[Kind, ...] = (
         f"{_HOME} › Lighting › Lamps & Shades › Desk Lamps",
         _LAMP,
         (18, 85),
-        {"Color": _METALS, "Style": words("Clamp Base; Round Base; Floor Stand")},
+        {"Color": _METALS, "Style": words("Clamp Base; Round Base; Wall Mount")},
     ),
     _kind(
         "a moisturizer",
@@ -386,7 +386,7 @@ KINDS: tuple[Kind, ...] = (
         f"{_GROCERY} › Beverages › Tea › Herbal",
         _FOOD + "; caffeine free",
         (5, 32),
-        {"Flavor Name": words("Peppermint; Chamomile; Ginger/Lemon; Hibiscus; Earl Grey"), "Size": _PACKS},
+        {"Flavor Name": words("Mint; Chamomile; Ginger/Lemon; Hibiscus; Earl Grey"), "Size": _PACKS},
     ),
     _kind(
         "a bookcase",
