@@ -268,6 +268,14 @@ def test_buying_ends_the_session() -> None:
     assert not session.done
 
 
+def test_options_stand_on_the_last_page_as_json_for_html_sorted_by_name() -> None:
+    odd = product("B000000009", options={"size": ("8' x 10\"",), "finish": ("<b> & é",)})
+    session = Session(shop(odd), GOAL)
+    page = played(session, "search[hose]", "click[b000000009]", "click[8' x 10\"]", "click[<b> & é]", "click[buy now]")
+    shown = r'{"finish": "\u003cb\u003e \u0026 \u00e9", "size": "8\u0027 x 10\""}'
+    assert page.text.split(" [SEP] ")[8:10] == [shown, "attrs"]
+
+
 def test_nothing_is_scored_where_no_product_is_open() -> None:
     session = Session(shop(*HOSES), GOAL)
     assert session.preview() is None
