@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "hookspecs": {"credit", "rollouts"},
     "options": {"hookspecs"},
     "registry": {"hookspecs", "options"},
-    "testing": {"credit", "hookspecs", "rollouts"},
+    "testing": {"credit", "environments", "hookspecs", "policy", "rollouts"},
     "limits": set(),
     "plaintext": set(),
     "environments": {"hookspecs", "limits", "plaintext", "rollouts", "sealed", "strict_json"},

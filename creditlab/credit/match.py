@@ -25,7 +25,7 @@ class Observation:
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
-        return (_level(rows, "observation"),)
+        return (view_level(rows, "observation"),)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class GraphState:
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
-        return (_level(rows, "graph"),)
+        return (view_level(rows, "graph"),)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class StateRubric:
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """Two levels, exact and coarse; the two indices are independent."""
-        return (_level(rows, "exact", rows.rubric), _level(rows, "coarse", rows.rubric, resolution=COARSE_RESOLUTION))
+        return (view_level(rows, "exact", rows.rubric), view_level(rows, "coarse", rows.rubric, resolution=COARSE_RESOLUTION))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class StateOnly:
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """Two levels, exact and coarse."""
-        return (_level(rows, "exact"), _level(rows, "coarse", resolution=COARSE_RESOLUTION))
+        return (view_level(rows, "exact"), view_level(rows, "coarse", resolution=COARSE_RESOLUTION))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class ShuffledRubric:
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """Two levels, exact and coarse, under the same permutation."""
         rubric = self._shuffled(rows)
-        return (_level(rows, "exact", rubric), _level(rows, "coarse", rubric, resolution=COARSE_RESOLUTION))
+        return (view_level(rows, "exact", rubric), view_level(rows, "coarse", rubric, resolution=COARSE_RESOLUTION))
 
     def _shuffled(self, rows: Rows) -> Ints:
         rubric = rows.rubric.copy()
@@ -116,7 +116,7 @@ class ExactState:
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
-        return (_level(rows, "exact"),)
+        return (view_level(rows, "exact"),)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class CoarseState:
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
-        return (_level(rows, "coarse", resolution=COARSE_RESOLUTION),)
+        return (view_level(rows, "coarse", resolution=COARSE_RESOLUTION),)
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,8 @@ class Task:
         return (Level("task", joint(rows.state_group)),)
 
 
-def _level(rows: Rows, view: str, *keys: Ints, resolution: float = 1.0) -> Level:
-    """A level over a recorded view and further keys of states, kept apart between task groups."""
+def view_level(rows: Rows, view: str, *keys: Ints, resolution: float = 1.0) -> Level:
+    """A level over a recorded view and further keys of states, kept apart between task groups; one line of a match rule."""
     # An update without a single decision records no view, and has nothing to compare either.
     ids = rows.view(view) if len(rows.state_trajectory) else np.zeros(0, np.int64)
     return Level(view, joint(rows.state_group, ids, *keys), resolution)
