@@ -82,6 +82,18 @@ def test_finds_fifty_at_most_the_first_of_equal_ones() -> None:
     assert found == ("B000000070", *(f"B{number:09}" for number in range(49)))
 
 
+def test_the_best_of_very_many() -> None:
+    """Against sorting all of them: scores with many ties, some apart by less than counts, and by just as much as counts."""
+    rng = np.random.default_rng(0)
+    steps = rng.integers(0, 40, 20_000) + rng.choice([0.0, 4e-10, 1e-9], 20_000)
+    for scores in (steps, np.where(steps < 39, 0.0, steps), steps[:60], steps[:7], np.zeros(100)):
+        rounded = scores.round(9)
+        expected = [place for place in np.argsort(-rounded, kind="stable")[:HITS].tolist() if scores[place] > 0]
+        places, found = module._best(scores)
+        assert places.tolist() == expected
+        assert found.tolist() == rounded[expected].tolist()
+
+
 def test_every_occurrence_of_a_word_in_a_query_counts() -> None:
     shop = build_index(titled("mug", "lamp", "rug"))
     once, twice = (shop.scored(query)[0][1] for query in ("mug", "mug Mug"))

@@ -30,6 +30,8 @@ _K1, _B = 0.9, 0.4
 """Anserini's parameters of BM25."""
 _DECIMALS = 9
 """Decimals of a score that count; products that agree in them keep the catalogue's order."""
+_SAMPLE = 4096
+"""Scores among which a first bound is found."""
 _TOKEN = re.compile(r"\b\w\w+\b")
 STOP_WORDS = frozenset(
     (
@@ -72,12 +74,8 @@ class Index:
     def scored(self, query: str) -> list[tuple[str, float]]:
         """The asins that a query of words finds, best first, with their scores."""
         words = self._engine.get_tokens_ids(self.tokens(query))
-        scores: NDArray[np.float64] = self._engine.get_scores_from_ids(words)
-        least = np.partition(scores, -HITS)[-HITS] if len(scores) > HITS else 0.0
-        near = np.flatnonzero((scores > 0) & (scores >= least - 10.0**-_DECIMALS))  # whatever rounding may bring level
-        rounded = scores[near].round(_DECIMALS)
-        best = np.argsort(-rounded, kind="stable")[:HITS]
-        return list(zip(self._asins[near[best]].tolist(), rounded[best].tolist(), strict=True))
+        best, scores = _best(self._engine.get_scores_from_ids(words))
+        return list(zip(self._asins[best].tolist(), scores.tolist(), strict=True))
 
     def _search(self, query: str) -> tuple[str, ...]:
         kind, *rest = query.split(" ")
@@ -98,6 +96,21 @@ class Index:
             for attribute in dict.fromkeys(product.attributes):
                 found["<a>"][attribute].append(product.asin)
         return found
+
+
+def _best(scores: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Positions of the best scores above zero, ties in order, and these scores as they are compared."""
+    some = scores[:: max(1, len(scores) // _SAMPLE)]
+    floor = np.partition(some, -HITS)[-HITS] if len(some) >= HITS else 0.0  # so many are at least as good, or more
+    near = np.flatnonzero((scores > 0) & (scores >= floor - 10.0**-_DECIMALS))
+    rounded = scores[near].round(_DECIMALS)
+    if len(near) > HITS:
+        least = np.partition(rounded, -HITS)[-HITS]
+        above, level = np.flatnonzero(rounded > least), np.flatnonzero(rounded == least)
+        kept = np.concatenate((above, level[: HITS - len(above)]))
+        near, rounded = near[kept], rounded[kept]
+    order = np.argsort(-rounded, kind="stable")
+    return near[order], rounded[order]
 
 
 def build_index(
