@@ -105,6 +105,7 @@ def test_the_papers_settings_on_webshop(name: str) -> None:
     assert (job.env.goals, job.env.held_out, job.env.page_size) == ("synthetic", 500, 10)
     assert (job.env.observation_mode, job.env.show_attributes) == ("text", False)
     assert (job.env.quoted, job.env.hide_clicks) == (True, ())
+    assert (job.env.nouns, job.env.stemming) == ("spacy", True)
     prompt = job.prompt
     assert (prompt.max_prompt_tokens, prompt.max_prompt_characters, prompt.fallback_characters) == (4096, 13_000, 20)
 
