@@ -180,7 +180,7 @@ def keys() -> set[str]:
     lines = ["", "method=grpo aux=pair shaping=rubric_progress", "method=covgpo method@base=gigpo match=similar_state"]
     lines += [f"method={name}" for name in registry().names("method")]
     lines += [f"match={name}" for name in ("hidden_state", "shuffled_rubric")]
-    lines += ["model=hf model.path=x", "weighting=uniform fold=same"]
+    lines += ["model=hf model.path=x", "weighting=uniform fold=same", "env=webshop"]
     return {key for line in lines for key in sections(compose_job(line.split()).config)}
 
 
