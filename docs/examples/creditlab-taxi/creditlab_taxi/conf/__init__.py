@@ -1,0 +1,1 @@
+"""Configuration files of the plug-in; Hydra reads them from a package."""
