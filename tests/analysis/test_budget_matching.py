@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.analysis.budget import budget_gap, match_budget
@@ -48,6 +48,7 @@ def test_what_was_evaluated_before_training_matches_nothing() -> None:
     assert match_budget(curve((0, 10)), curve((0, 50))).transitions == (10, 50)
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 999), min_size=1, max_size=8), st.lists(st.integers(1, 999), min_size=1, max_size=8))
 def test_no_other_checkpoint_is_nearer(first: list[int], second: list[int]) -> None:
     sides = [tuple(sorted(side)) for side in (first, second)]

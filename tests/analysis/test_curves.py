@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.analysis.curves import Curve, CurveError, Reached, Tail, final, last_k, normalised_auc, reach
@@ -48,6 +48,7 @@ def test_auc_is_the_trapezoid_over_the_span() -> None:
         normalised_auc(curve(updates=(5,), values=(1.0,)))
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(0, 100), min_size=2, max_size=9), st.floats(-50, 50), st.integers(1, 9))
 def test_auc_moves_with_its_values_and_ignores_the_clock(values: list[float], shift: float, stretch: int) -> None:
     updates = tuple(range(len(values)))

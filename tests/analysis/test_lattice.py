@@ -5,12 +5,13 @@ from __future__ import annotations
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.analysis.lattice import lattice_count, restored
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 5000), st.data(), st.sampled_from([ROUND_HALF_UP, ROUND_HALF_EVEN]))
 def test_every_count_is_found_from_its_rounded_rate(total: int, data: st.DataObject, rounding: str) -> None:
     """Below 10 000 episodes two counts lie further apart than two decimals can blur."""
@@ -32,6 +33,8 @@ def test_too_few_decimals_are_ambiguous() -> None:
     """92.0 % with one decimal is 11.5 steps wide at 12 000 episodes."""
     with pytest.raises(ValueError, match=r"92.0 % is ambiguous: 11034/12000 to 11046/12000 all print so"):
         lattice_count("92.0", 12_000, digits=1)
+    with pytest.raises(ValueError, match=r"100 % is ambiguous: 199/200 to 200/200 all print so"):
+        lattice_count("100", 200, digits=0)
     # both neighbours of a halfway point print as it does, one rounded up and one down
     with pytest.raises(ValueError, match="ambiguous: 0/10000 to 1/10000"):
         lattice_count("0.005", 10_000)

@@ -8,7 +8,7 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.analysis.statistics import Interval, MeanSD
@@ -40,6 +40,7 @@ def test_numbers_as_they_are_printed(value: float | None, digits: int, signed: b
     assert shown(value, digits, signed=signed) == text
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.integers(-10_000, 10_000), st.integers(1, 10_000))
 def test_halves_round_away_from_zero(count: int, total: int) -> None:
     exact = Decimal(100 * count) / total
@@ -69,6 +70,7 @@ def test_latex_in_full() -> None:
     )
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.just(HOSTILE), st.text(max_size=20)))
 def test_markdown_shows_any_text_as_text(cell: str) -> None:
     """The same number of lines and columns, no tag, and the text comes back when its escapes are undone."""
@@ -83,6 +85,7 @@ def test_markdown_shows_any_text_as_text(cell: str) -> None:
     assert [sign for sign in shows if not sign.isspace() and sign != "�"] == [sign for sign in kept if sign != "�"]
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.just(HOSTILE), st.text(st.characters(max_codepoint=126), max_size=20)))
 def test_latex_commands_are_ours_alone(cell: str) -> None:
     """No sign with a meaning to TeX is left bare, braces are balanced and the row has two columns."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.analysis.curves import Curve
@@ -51,6 +51,7 @@ def test_byte_order_marks_and_other_line_ends_are_fine(tmp_path: Path) -> None:
     assert read(tmp_path, (HEAD + ROW).rstrip()) == expected
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_rows_says_nothing(tmp_path_factory: pytest.TempPathFactory, dice: random.Random) -> None:
     rows = [f"{method},s,{seed},{update},{update + seed}\n" for method in "ab" for seed in (0, 1) for update in (0, 5, 10)]
@@ -64,6 +65,7 @@ NUMBERS = st.floats(-1e9, 1e9)
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=8)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 10**9), NUMBERS), min_size=1, max_size=5, unique_by=lambda r: r[:3]))
 def test_whatever_a_spreadsheet_writes_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, float]]
@@ -158,6 +160,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     folder = tmp_path_factory.mktemp("fuzz")
