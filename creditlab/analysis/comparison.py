@@ -309,10 +309,10 @@ def _confidence(differences: Mapping[int, float]) -> tuple[float, float] | None:
 def _band(
     runs: Mapping[int, Mapping[int, float]], width: Callable[[Mapping[int, float]], tuple[float, float] | None]
 ) -> Band | None:
-    """Mean over seeds at every update that all runs have, and `width` of the values there; None where there is no such."""
-    updates = sorted(set.intersection(*(set(points) for points in runs.values()))) if runs else []
-    if not updates:
+    """Mean over seeds at every update that all runs have, and `width` of the values there; None without runs."""
+    if not runs:
         return None
+    updates = sorted(set.intersection(*(set(points) for points in runs.values())))
     values = [{seed: points[update] for seed, points in runs.items()} for update in updates]
     widths = [edges for at in values if (edges := width(at)) is not None]
     return Band(

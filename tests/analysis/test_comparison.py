@@ -136,7 +136,8 @@ def test_a_run_that_stopped_early_is_left_out_and_named() -> None:
     versus = found.difference("mcgpo", "alfworld")
     assert versus.paired is not None
     assert list(versus.paired.per_seed) == [0, 1]
-    assert "seed 2: other schedules" in versus.remarks[0]
+    assert len(versus.remarks) == 1  # the reason stands once
+    assert versus.remarks[0].startswith("seed 2: other schedules: 2 evaluations up to update 5 and 3 up to 10")
     assert list(found.reaching("mcgpo", "alfworld", 20.0)) == [0, 1]
     assert [match.seed for match in found.budgets("mcgpo", "alfworld").matches] == [0, 1]
     assert "seed 2: a run did not finish" in found.budgets("mcgpo", "alfworld").remarks
@@ -257,6 +258,14 @@ def test_bands_of_curves_and_of_differences() -> None:
     assert final.interval is not None
     assert (versus.mean[0], versus.low[0], versus.high[0]) == (0.0, 0.0, 0.0)
     assert (versus.mean[2], versus.low[2], versus.high[2]) == (final.mean, final.interval.low, final.interval.high)
+
+
+def test_bands_hold_the_updates_that_all_runs_were_evaluated_at() -> None:
+    other = [replace(run, updates=(0, 7, 10)) if run.seed == 1 else run for run in curves()]
+    band = compare(other).band("grpo", "alfworld")
+    assert band is not None
+    assert (band.updates, band.mean) == ((0, 10), (11.0, 32.0))
+    assert compare().band("grpo", "webshop") is None
 
 
 def test_families_of_tasks() -> None:
