@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
+from conftest import benchmark_module
 
 from creditlab.rollouts import Group, Rows, Trajectory
 from creditlab.testing import move, rows_of, siblings, state, walk
@@ -51,17 +48,7 @@ def decision_at(turn: int, exact: str, action: str, outcome: int, coarse: str = 
     return walk(*filler, move(state(exact, coarse=coarse), action), success=bool(outcome), end="done")
 
 
-def _from_benchmarks(name: str) -> ModuleType:
-    """A module of the benchmarks folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "benchmarks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-plain_credit = _from_benchmarks("plain_credit")
+plain_credit = benchmark_module("plain_credit")
 """The formulas row by row in plain Python."""
-plain_context = _from_benchmarks("plain_context")
+plain_context = benchmark_module("plain_context")
 """Those of the methods that look at contexts."""

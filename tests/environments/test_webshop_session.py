@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import importlib.util
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from conftest import benchmark_module
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -24,18 +21,7 @@ from creditlab.environments.webshop.records import Goal, Product, Score
 from creditlab.environments.webshop.scorer import Scorer
 from creditlab.environments.webshop.session import Page, Session, Shop, parse_action
 
-
-def _from_benchmarks(name: str) -> ModuleType:
-    """A module of the benchmarks folder, which is no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "benchmarks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-plain_webshop = _from_benchmarks("plain_webshop")
+plain_webshop = benchmark_module("plain_webshop")
 """The shop whose pages are rendered as HTML and parsed back."""
 
 GOAL = Goal(
