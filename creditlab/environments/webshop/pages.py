@@ -67,7 +67,7 @@ class Pages:
 
     def results(self, found: tuple[str, ...], number: int) -> Part:
         """One page of a search; past the last it lists nothing."""
-        # A slice, also of the page 0 that a query with a page's name in it can lead to: nothing either.
+        # Page 0, to which a query with a page's name in it can lead, is an empty slice as well.
         shown = found[(number - 1) * self._page_size : number * self._page_size]
         return self._results(shown, number, len(found))
 
