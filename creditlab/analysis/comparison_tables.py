@@ -57,7 +57,7 @@ def differences_table(comparison: Comparison, digits: int = 2) -> Table:
             remarks += found.remarks
             rows.append((setting, entry, comparison.label(measure), *_difference(found, digits)))
         notes += _notes(setting, entry, remarks)
-    columns = ("setting", "entry", "measure", "difference", "95 % interval", "pairs", "interval")
+    columns = ("setting", "entry", "measure", "difference", "95 % interval", "pairs", "the interval")
     title = f"Paired differences to {comparison.baseline} with 95 % Student-t intervals"
     return Table(title, columns, tuple(rows), tuple(notes), labels=3)
 
@@ -99,15 +99,13 @@ def family_table(comparison: Comparison, digits: int = 2) -> Table:
         for family in comparison.families(setting):
             for entry in comparison.entries:
                 summary = comparison.summary(entry, setting, family=family)
-                cells: Sequence[str] = (NOTHING, NOTHING)
+                cells: Sequence[str] = (NOTHING,) * 3
                 remarks = {*summary.remarks} - {*comparison.summary(entry, setting).remarks}
                 if entry != comparison.baseline:
-                    versus = comparison.difference(entry, setting, family=family)
-                    cells = _difference(versus, digits)[:2]
-                    remarks |= {*versus.remarks} - {*comparison.difference(entry, setting).remarks}
+                    cells = _difference(comparison.difference(entry, setting, family=family), digits)[:3]
                 rows.append((setting, family, entry, _mean(summary, digits), *cells))
                 notes += _notes(f"{setting}, {family}", entry, sorted(remarks))
-    columns = ("setting", "family", "entry", comparison.label("last_k"), "difference", "95 % interval")
+    columns = ("setting", "family", "entry", comparison.label("last_k"), "difference", "95 % interval", "pairs")
     title = f"Families of tasks, differences to {comparison.baseline}"
     return Table(title, columns, tuple(rows), tuple(notes), labels=3)
 
