@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,13 +13,20 @@ from pathlib import Path
 import pytest
 import yaml
 
+from creditlab.rollouts.store import RolloutStore, load
 from creditlab.testing import METHOD_CHECKS
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "docs" / "examples" / "creditlab-example"
+EXAMPLES = ROOT / "docs" / "examples"
 OURS = sorted(path.name.removeprefix("creditlab_") for path in (ROOT / "plugins").iterdir() if path.name != "creditlab_pair")
 """The methods that come with the project, a package each."""
-TUTORIAL = (ROOT / "docs" / "plugins.md").read_text()
+TUTORIALS = {"creditlab-example": "plugins.md", "creditlab-taxi": "environment-tutorial.md"}
+"""The page that goes through each example."""
+SMALLEST = (
+    "training.updates=1 rollout.groups=2 rollout.group_size=2 evaluation.episodes=4 warm_start.games=2 warm_start.steps=4 "
+    "warm_start.cache=warm checkpoint.rollouts_every=1 tracking.wandb=disabled name=smallest"
+)
+"""A run that goes through everything once."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 WHERE = """
@@ -35,14 +43,14 @@ def execute(command: list[str], folder: Path, **environment: str) -> subprocess.
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheels of creditlab and of the example installed, built from the sources of this checkout."""
+    """A folder with the wheels of creditlab and of the examples installed, built from the sources of this checkout."""
     wheels, site = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("site")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels)]
-    for source in (ROOT, EXAMPLE):
+    for source in (ROOT, *(EXAMPLES / name for name in TUTORIALS)):
         built = execute([*build, str(source)], wheels)
         assert built.returncode == 0, built.stdout + built.stderr
     names = sorted(path.name for path in wheels.iterdir())
-    assert [name.partition("-")[0] for name in names] == ["creditlab", "creditlab_example"]
+    assert [name.partition("-")[0] for name in names] == ["creditlab", "creditlab_example", "creditlab_taxi"]
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(site)]
     installed = execute([*install, *(str(wheels / name) for name in names)], wheels)
     assert installed.returncode == 0, installed.stderr
@@ -91,6 +99,7 @@ def test_the_wheel_shows_where_its_configuration_comes_from(run: Run, site: Path
     assert str(site / "creditlab" / "conf") in shown.stdout
     assert str(ROOT / "conf") not in shown.stdout
     assert "pkg://creditlab_example.conf" in shown.stdout
+    assert "pkg://creditlab_taxi.conf" in shown.stdout
 
 
 def test_a_mistake_is_one_line_from_the_wheel_too(run: Run) -> None:
@@ -130,27 +139,58 @@ def test_the_example_may_be_the_task_of_mcgpo(run: Run) -> None:
     assert (shown.stdout, shown.stderr) == ("Fading\n", "")
 
 
-def test_the_tests_of_the_example_pass(run: Run) -> None:
-    shown = run("-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", str(EXAMPLE / "tests"))
+def test_the_example_environment_trains_from_end_to_end(run: Run, tmp_path: Path) -> None:
+    shown = run("-m", "creditlab", "env=taxi", "method=graphgpo", *SMALLEST.split())
+    assert (shown.returncode, shown.stderr) == (0, "")
+    [folder] = (tmp_path / "runs").iterdir()
+    facts = json.loads((folder / "manifest.json").read_text())
+    assert (facts["environment"]["environment"], facts["environment"]["training"]) == ("taxi", 200)
+    assert "creditlab-taxi:taxi" in facts["plugins"]
+    batch = load(RolloutStore(folder / "rollouts").path(1))
+    views = {name for trajectory in batch.trajectories for state in trajectory.states for name in state.views}
+    assert views == {"observation", "graph", "leg"}
+
+
+def test_a_method_that_needs_a_rubric_is_refused_as_the_tutorial_shows(run: Run) -> None:
+    shown = run("-m", "creditlab", "env=taxi", "method=mcgpo")
+    assert shown.returncode == 2
+    assert f"$ python -m creditlab env=taxi method=mcgpo\n{shown.stderr}```" in tutorial("creditlab-taxi")
+
+
+@pytest.mark.parametrize(("example", "passed"), [("creditlab-example", len(METHOD_CHECKS) + 1), ("creditlab-taxi", 33)])
+def test_the_tests_of_the_examples_pass(example: str, passed: int, run: Run) -> None:
+    shown = run("-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", str(EXAMPLES / example / "tests"))
     assert shown.returncode == 0, shown.stdout
-    assert f"{len(METHOD_CHECKS) + 1} passed" in shown.stdout
+    assert f"{passed} passed" in shown.stdout
 
 
-def test_the_code_of_the_tutorial_is_that_of_the_example() -> None:
-    sources = "".join(path.read_text() for path in EXAMPLE.rglob("*") if path.suffix in (".py", ".toml"))
-    blocks = re.findall(r"```(?:python|toml)\n(.*?)```", TUTORIAL, re.DOTALL)
-    assert len(blocks) == 4
-    assert [block for block in blocks if block not in sources] == []
+def tutorial(example: str) -> str:
+    return (ROOT / "docs" / TUTORIALS[example]).read_text()
 
 
-def test_the_commands_of_the_tutorial_compose(run: Run) -> None:
+@pytest.mark.parametrize(("example", "blocks"), [("creditlab-example", 4), ("creditlab-taxi", 5)])
+def test_the_code_of_the_tutorials_is_that_of_the_examples(example: str, blocks: int) -> None:
+    sources = "".join(path.read_text() for path in (EXAMPLES / example).rglob("*") if path.suffix in (".py", ".toml"))
+    shown = re.findall(r"```(?:python|toml)\n(.*?)```", tutorial(example), re.DOTALL)
+    assert len(shown) == blocks
+    assert [block for block in shown if block not in sources] == []
+
+
+@pytest.mark.parametrize(
+    ("example", "names"),
+    [
+        ("creditlab-example", [["fading-alfworld"]] * 4 + [["grpo-alfworld"] * 2 + ["fading-alfworld"] * 2]),
+        ("creditlab-taxi", [["graphgpo-taxi"], ["gigpo-taxi"], ["grpo-taxi"] * 2 + ["graphgpo-taxi"] * 2]),
+    ],
+)
+def test_the_commands_of_the_tutorials_compose(example: str, names: list[list[str]], run: Run) -> None:
     """All in one process, up to the point where training would start."""
-    commands = re.findall(r"^python -m creditlab (.*)$", TUTORIAL, re.MULTILINE)
-    assert len(commands) == 5
+    commands = re.findall(r"^python -m creditlab (.*)$", tutorial(example), re.MULTILINE)
+    assert len(commands) == len(names)
     program = (
         "import sys; from creditlab.cli import run_hydra\n"
         "for line in sys.argv[1:]: print(run_hydra(lambda job: print(job.name) or 0, line.split()))"
     )
     shown = run("-c", program, *commands)
     assert shown.stderr == ""
-    assert shown.stdout.split() == ["fading-alfworld", "0"] * 4 + ["grpo-alfworld"] * 2 + ["fading-alfworld"] * 2 + ["0"]
+    assert shown.stdout.split() == [word for runs in names for word in (*runs, "0")]
