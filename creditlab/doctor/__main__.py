@@ -9,11 +9,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from creditlab.doctor.items import Item, Status
+from creditlab.doctor.items import Item, Status, unknown
 from creditlab.doctor.machine import folder_item, machine_items, system
 from creditlab.doctor.packages import PACKAGE, base_items, extra_items, install_command, modules_of, needs
 from creditlab.doctor.probe import Answer, Probe
 from creditlab.doctor.report import show, to_json, works
+from creditlab.doctor.shop import shop_items
 from creditlab.stopping import EXIT_MISTAKE, end_when_told, tell
 
 USAGE = """\
@@ -74,6 +75,7 @@ def examine(run_root: str | None = None, patience: float = PATIENCE) -> list[Ite
         *machine_items(imported.facts.get("gpu")),
         *extra_items(found, modules, imported_extras),
         *_game_items(said, "alfworld" in complete),
+        *shop_items(said, "webshop" in complete),
         *_wandb_items(said),
     ]
 
@@ -87,7 +89,7 @@ def _about() -> list[Item]:
 def _plugin_items(said: Answer) -> list[Item]:
     """The plug-ins that work, and those that do not; a broken one of somebody else leaves the base whole."""
     if "plugins" not in said.facts:
-        return [_failed("Plug-ins", "plug-ins", "plugins", said)]
+        return [unknown("Plug-ins", "plug-ins", "plugins", said)]
     plugins = said.facts["plugins"]
     items = [
         Item("Plug-ins", name, Status.OK, f"{count} component{'s' if count > 1 else ''}", "", {"components": count})
@@ -101,7 +103,7 @@ def _plugin_items(said: Answer) -> list[Item]:
 
 def _folder_items(said: Answer, run_root: str | None) -> list[Item]:
     if "folders" not in said.facts:
-        return [_failed("Folders", "folders", "folders", said)]
+        return [unknown("Folders", "folders", "folders", said)]
     defaults = said.facts["folders"]
     return [
         folder_item("runs", Path(run_root or defaults["run_root"]).expanduser(), "run_root"),
@@ -113,7 +115,7 @@ def _folder_items(said: Answer, run_root: str | None) -> list[Item]:
 def _game_items(said: Answer, downloader: bool) -> list[Item]:
     """The official games that are there; `downloader` says whether alfworld-download is."""
     if "games" not in said.facts:
-        return [_failed("Games", "ALFWorld", "games", said, Status.WARNING)]
+        return [unknown("Games", "ALFWorld", "games", said, Status.WARNING)]
     games: Mapping[str, Any] = said.facts["games"]
     splits = {name: count for name, count in games["splits"].items() if count}
     if splits:
@@ -126,7 +128,7 @@ def _game_items(said: Answer, downloader: bool) -> list[Item]:
 
 def _wandb_items(said: Answer) -> list[Item]:
     if "wandb" not in said.facts:
-        return [_failed("Tracking", "W&B", "wandb", said, Status.WARNING)]
+        return [unknown("Tracking", "W&B", "wandb", said, Status.WARNING)]
     facts: Mapping[str, Any] = said.facts["wandb"]
     text = f"key {'found' if facts['key'] else 'not found'}; a run is {', else '.join(facts['modes']) or 'not tracked there'}"
     if facts["warnings"]:
@@ -134,12 +136,6 @@ def _wandb_items(said: Answer) -> list[Item]:
     if not facts["key"]:
         return [Item("Tracking", "W&B", Status.ABSENT, f"{text}; wandb sync uploads it later", "wandb login", facts)]
     return [Item("Tracking", "W&B", Status.OK, text, "", facts)]
-
-
-def _failed(section: str, name: str, part: str, said: Answer, status: Status = Status.BROKEN) -> Item:
-    """A part of the package that could not say anything."""
-    reason = said.facts.get(f"{part} failed") or f"the process that was asked {said.ending or 'said nothing'}"
-    return Item(section, name, status, f"not known: {reason}")
 
 
 if __name__ == "__main__":

@@ -77,8 +77,8 @@ def ask_imports(*modules: str) -> None:
 
 
 def ask_creditlab() -> None:
-    """What the package itself says of plug-ins, folders, games and W&B; a part that fails is told as `<part> failed`."""
-    for name, part in (("plugins", _plugins), ("folders", _folders), ("games", _games), ("wandb", _wandb)):
+    """What the package itself says of its parts; one that fails is told as `<part> failed`."""
+    for name, part in (("plugins", _plugins), ("folders", _folders), ("games", _games), ("shop", _shop), ("wandb", _wandb)):
         try:
             _tell(name, part())
         except (Exception, SystemExit) as error:  # the other parts can still be told
@@ -122,6 +122,20 @@ def _games() -> dict[str, Any]:
         return {"root": str(root), "splits": {}}
     places = {split: find_games("auto", "games", split) for split in SPLITS}
     return {"root": str(root), "splits": {split: count_games(path) for split, path in places.items() if path != root}}
+
+
+def _shop() -> dict[str, Any]:
+    from creditlab.environments.webshop.catalogue import DATA_VARIABLE, data_place, find_data
+    from creditlab.environments.webshop.nouns import find_nouns
+
+    place = data_place()
+    root = place.parent if place.is_file() else place
+    facts = {"root": str(root), "expected": DATA_VARIABLE in os.environ or root.exists(), "nouns": find_nouns().name}
+    try:
+        files = find_data("auto")
+    except ValueError as error:
+        return {**facts, "files": [], "reason": str(error)}
+    return {**facts, "files": [files.items, files.attributes, files.human], "reason": None}
 
 
 def _wandb() -> dict[str, Any]:

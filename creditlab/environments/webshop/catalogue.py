@@ -54,13 +54,18 @@ class Catalogue:
         return self.products if isinstance(self.products, Shelf) else ListedShelf(self.products)
 
 
+def data_place(where: str = "auto") -> Path:
+    """Where official files are looked for, whether or not they are there."""
+    place = os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA if where == "auto" else os.path.expandvars(where)
+    return Path(place).expanduser()
+
+
 def find_data(where: str) -> Names:
     """The official files in a folder, beside an items file, or, for `auto`, where `$WEBSHOP_DATA` says.
 
     Raises ValueError with what was looked for and where.
     """
-    place = Path(os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA) if where == "auto" else Path(os.path.expandvars(where))
-    place = place.expanduser()
+    place = data_place(where)
     folder = place.parent if place.is_file() else place
     sets = [names for names in _OFFICIAL if place.is_dir() or place.name == names[0]]
     found = next((names for names in sets if (folder / names[0]).is_file()), None)
