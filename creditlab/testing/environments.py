@@ -31,11 +31,14 @@ class Played:
     transitions: tuple[Transition, ...]
 
 
-def check_environment(env: Environment, *, tasks: int = 4, solved: float = 1.0, seed: int = 0) -> None:
+def check_environment(
+    env: Environment, *, tasks: int = 4, solved: float = 1.0, idle: Sequence[str] = (), seed: int = 0
+) -> None:
     """Raises AssertionError where an environment breaks the protocol; plays a few training and panel tasks.
 
     `env` is a component, a frozen dataclass; copies of it stand for other runs. `tasks` is how many tasks of each of the two
-    kinds are played, `solved` the share of them that the expert must solve within the horizon.
+    kinds are played, `solved` the share of them that the expert must solve within the horizon, `idle` commands that may be
+    listed although they do nothing.
     """
     assert is_dataclass(env), f"{type(env).__name__} is not a dataclass, as components are"
     assert env.horizon >= 1, f"horizon is {env.horizon}"
@@ -48,7 +51,7 @@ def check_environment(env: Environment, *, tasks: int = 4, solved: float = 1.0, 
     assert share >= solved, f"the expert solved {share:.0%} of the tasks within the horizon of {env.horizon}"
     wandered = [play(env, task, rng, wander=0.4) for task in chosen]
     for played in (*perfect, *wandered):
-        check_transitions(env, played)
+        check_transitions(env, played, idle)
         check_inadmissible(env, played, rng)
     check_replays(env, wandered)
     check_words(env, [*perfect, *wandered])
@@ -84,7 +87,7 @@ def check_facts(env: Environment) -> None:
     assert json.loads(json.dumps(facts)) == json.loads(json.dumps(_copy(env).describe())), "describe() differs between runs"
 
 
-def check_transitions(env: Environment, played: Played) -> None:
+def check_transitions(env: Environment, played: Played, idle: Sequence[str] = ()) -> None:
     """Rewards and scores are in their ranges, views and rubric are complete, and what is listed can be done."""
     first = played.transitions[0]
     assert first.reward == 0, f"{_where(played, 0)}: the first state has a reward of {first.reward}"
@@ -95,8 +98,10 @@ def check_transitions(env: Environment, played: Played) -> None:
         assert 0 <= now.score <= 1, f"{where}: score {now.score} is not in [0, 1]"
         assert not now.success or (now.done and now.score == 1), f"{where}: a success that is not done, or of a score below 1"
         assert now.view.observation.strip(), f"{where}: no observation"
-        assert now.effective, f"{where}: {played.commands[turn - 1]!r}, listed or the expert's, has no effect"
-        assert turn == 0 or now.action_key, f"{where}: a command without an action_key"
+        if turn:
+            command = played.commands[turn - 1]
+            assert now.effective or command in idle, f"{where}: {command!r}, listed or the expert's, has no effect"
+            assert now.action_key, f"{where}: a command without an action_key"
         if not now.done:
             actions = now.view.actions
             assert actions, f"{where}: no command is listed"
@@ -153,7 +158,7 @@ def check_words(env: Environment, played: Sequence[Played]) -> None:
     from creditlab.policy.tiny import build_tokenizer  # loads torch
 
     tokenizer = build_tokenizer(env.vocabulary(), env.phrases)
-    views = [(one.task.goal, now.view) for one in played for now in one.transitions]
+    views = [(one.task.goal, now.view) for one in played for now in one.transitions if not now.done]  # the end is not read
     commands = {command for _, view in views for command in view.actions} | {c for one in played for c in one.commands}
     for text in sorted({text for goal, view in views for text in (goal, view.observation, view.status)} | commands):
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
