@@ -1,0 +1,209 @@
+"""What a suite's file and command line come to, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from creditlab import compare
+from creditlab.cli import compose_job
+from creditlab.compare import Request, read_request
+from creditlab.options import ConfigError
+from creditlab.suites import hydra_runner
+from creditlab.suites.plan import PlannedRun, merge, plan, scheduled
+from creditlab.suites.runner import LocalRunner
+from creditlab.suites.suite import Entry, find_suite, read_suite, shipped_suites
+
+TWO_SETTINGS = """
+name: both
+baseline: grpo
+overrides: [training.updates=3, learner.lr=1e-3]
+entries:
+  - grpo
+  - {name: state only, method: mcgpo, overrides: [match=state_only]}
+  - mcgpo fold=same
+settings:
+  - {name: near, overrides: [experiment=quick], seeds: [4, 5]}
+  - {name: far, overrides: [experiment=quick, env.horizon=9], entries: [grpo, state only]}
+seeds: [0]
+"""
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return f"suite={path}"
+
+
+def planned(*words: str) -> list[PlannedRun]:
+    request = read_request(words)
+    assert isinstance(request, Request)
+    return plan(request.suite, request.overrides, request.run_root)
+
+
+def test_a_file_with_several_settings_gives_every_run_seed_by_seed(tmp_path: Path) -> None:
+    runs = planned(write(tmp_path, TWO_SETTINGS))
+    assert [(run.setting, run.entry.name, run.seed) for run in runs] == [
+        ("near", "grpo", 4), ("near", "state only", 4), ("near", "mcgpo fold=same", 4),
+        ("near", "grpo", 5), ("near", "state only", 5), ("near", "mcgpo fold=same", 5),
+        ("far", "grpo", 0), ("far", "state only", 0),
+    ]  # fmt: skip
+    assert {run.updates for run in runs} == {3}
+    assert runs[-1].config["env"]["horizon"] == 9
+    assert runs[1].config["method"]["name"] == "mcgpo"
+
+
+def test_the_commands_of_the_runs_compose_to_the_runs_that_were_planned() -> None:
+    runs = planned("methods=[grpo,'mcgpo match=state_only']", "seeds=[0,7]", "experiment=quick", "run_root=some where")
+    for run in runs:
+        job = compose_job(run.overrides)
+        assert (job.folder, job.hash, job.settings.seed) == (run.folder, run.hash, run.seed)
+        assert job.settings.resume == "auto"
+        assert (job.tracking.group, job.tracking.job_type) == ("default", run.entry.method)
+    assert compose_job(runs[1].overrides).tracking.tags == ("setting=alfworld", "match=state_only")
+    assert runs[0].folder == compose_job(["method=grpo", "experiment=quick", "run_root='some where'"]).folder
+
+
+def test_a_value_that_follows_the_seed_is_composed_for_every_seed() -> None:
+    runs = planned("methods=grpo", "seeds=[0,1,2]", "env.seed=${seed}")
+    assert [run.config["env"]["seed"] for run in runs] == [0, 1, 2]
+    assert len({run.hash for run in runs}) == 3
+
+
+def test_later_levels_win_and_the_entry_wins_last() -> None:
+    assert merge(["a=1", "b=1"], ["a=2"], ["+c=3", "b=4"]) == ["a=2", "+c=3", "b=4"]
+    runs = planned("methods=[grpo,'mcgpo learner.lr=2e-4']", "seeds=0", "learner.lr=1e-4")
+    assert [run.config["learner"]["lr"] for run in runs] == [1e-4, 2e-4]
+
+
+def test_the_command_line_replaces_entries_and_seeds_of_every_setting(tmp_path: Path) -> None:
+    runs = planned(write(tmp_path, TWO_SETTINGS), "methods=[rloo,gigpo]", "seeds=3", "training.updates=2")
+    assert [(run.setting, run.entry.name, run.seed, run.updates) for run in runs] == [
+        ("near", "rloo", 3, 2), ("near", "gigpo", 3, 2), ("far", "rloo", 3, 2), ("far", "gigpo", 3, 2),
+    ]  # fmt: skip
+
+
+def test_the_schedule_is_that_of_a_session() -> None:
+    assert scheduled(10, 4) == {0, 4, 8, 10}
+    assert scheduled(8, 4) == {0, 4, 8}
+    assert scheduled(5, 0) == {0, 5}
+
+
+@pytest.mark.parametrize("name", shipped_suites())
+def test_every_shipped_suite_can_be_read(name: str) -> None:
+    suite = read_suite(find_suite(name))
+    assert suite.name == name
+    assert suite.entries
+
+
+def test_the_default_suite_composes() -> None:
+    assert len(planned("experiment=quick")) == 15
+
+
+def test_the_factorial_controls_of_the_results_are_the_papers() -> None:
+    suite = read_suite(find_suite("results"))
+    controls = {entry.name: entry for entry in suite.entries if entry.overrides}
+    assert {frozenset(entry.overrides) for entry in controls.values()} == {
+        frozenset({"fold=same"}), frozenset({"weighting=uniform"}), frozenset({"fold=same", "weighting=uniform"}),
+    }  # fmt: skip
+    assert {entry.method for entry in controls.values()} == {"mcgpo"}
+    by_name = {setting.name: setting for setting in suite.settings}
+    assert len(suite.seeds_of(by_name["alfworld"])) >= 5
+    assert [entry.name for entry in suite.entries_of(by_name["webshop"])] == ["grpo", "gigpo", "graphgpo", "mcgpo"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["suite=defalt"], "unknown suite 'defalt', did you mean 'default'?"),
+        (["suite=nowhere.yaml"], "suite=nowhere.yaml: there is no such file"),
+        (["seeds=[0,-1]"], "seeds=[0,-1]: write different whole numbers from 0 on"),
+        (["seeds=[1,1]"], "seeds=[1,1]: write different whole numbers"),
+        (["seeds=[a]"], "seeds=[a]: write different whole numbers"),
+        (["seeds=[]"], "seeds=[]: write different whole numbers"),
+        (["seeds=0,1"], "seeds=0,1 gives several values; write [a,b] for a list"),
+        (["methods=[]"], "a suite needs at least one method"),
+        (["methods=[grpo,mcgpoo]"], "mcgpoo: unknown method 'mcgpoo', did you mean 'mcgpo'?"),
+        (["methods=[grpo,grpo]"], "the entry 'grpo' appears twice"),
+        (["methods=['grpo match=task']"], "grpo match=task: method=grpo does not use match"),
+        (["methods=[grpo,'match=task']"], "begins with no method"),
+        (["methods=[grpo,'mcgpo same']"], "holds 'same', which is not key=value"),
+        (["methods=[grpo,[mcgpo]]"], "is no entry"),
+        (["methods=[grpo,'rloo seed=3']"], "rloo seed=3: seed is not for a run of a suite to set: seeds=[0,1,2]"),
+        (["methods=[grpo,'rloo env=alfworld']"], "env belongs to the setting, which all entries share"),
+        (["methods=[grpo,'rloo warm_start.steps=5']"], "warm_start.steps belongs to the initial weights"),
+        (["methods=[grpo,'rloo evaluation.panel_seed=5']"], "evaluation.panel_seed belongs to the panel and schedule"),
+        (["methods=[grpo,'rloo training.updates=5']"], "training.updates belongs to the number of updates"),
+        (["methods=[grpo,'grpo aux=[]']"], "are the same run, grpo-alfworld-"),
+        (["seed=3"], "seed is not for a run of a suite to set"),
+        (["method=grpo"], "method is not for a run of a suite to set: methods=[grpo,mcgpo] names them"),
+        (["tracking.group=x"], "tracking.group is not for a run of a suite to set"),
+        (["baseline=grpoo"], "baseline 'grpoo' is no entry of the suite, did you mean 'grpo'?"),
+        (["parallel=0"], "parallel=0: write a whole number from 1 on"),
+        (["parallel=two"], "parallel=two: write a whole number"),
+        (["plan=yes"], "plan=yes: write true or false"),
+        (["launcher=joblip"], "unknown launcher 'joblip', did you mean 'joblib'?"),
+        (["hydra.launcher.n_jobs=2"], "hydra.launcher.n_jobs=2 is for a launcher of Hydra"),
+        (["seeds=0", "seeds=1"], "seeds is given twice"),
+        (["--plan"], "cannot read '--plan': write key=value"),
+        (["rollout.grup_size=4"], "unknown key 'rollout.grup_size', did you mean 'rollout.group_size'?"),
+        (["table=results.csv", "seeds=[0]"], "seeds has no effect beside table="),
+        (["table=results.csv", "env=webshop"], "env has no effect beside table="),
+        (["table=nowhere.csv"], "nowhere.csv"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_one_line_before_anything_is_run(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object) -> None:
+        pytest.fail(f"{words} were run")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(LocalRunner, "run", run)
+    assert compare.main(words) == 2
+    shown = capsys.readouterr()
+    assert message in shown.err
+    assert shown.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("entries: [grpo]\nseed: [0]\n", "unknown key 'seed', did you mean 'seeds'?"),
+        ("entries: [grpo]\nentries: [mcgpo]\n", "is no valid YAML"),
+        ("entries: [", "is no valid YAML"),
+        ("- grpo\n", "holds no keys"),
+        ("entries: [{methods: grpo}]", "unknown key 'an entry.methods', did you mean 'an entry.method'?"),
+        ("entries: [grpo]\nsettings: [{overrides: []}, {name: b}]", "needs a name for each of them"),
+        ("entries: [grpo]\nsettings: [{name: a, entries: [mcgpo]}]", "setting a: 'mcgpo' is no entry of the suite"),
+        ("entries: [grpo]\nsettings: [{name: a}, {name: a}]", "the setting 'a' appears twice"),
+        ("entries: [grpo]\nsettings: [{name: a, seeds: [-1]}]", "settings[0].seeds"),
+        ("entries: [grpo]\nname: a/b\n", "name"),
+        ("entries: []\n", "at least one method"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_named_with_what_is_wrong_in_it(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read_request([write(tmp_path, text)])
+    assert message in str(error.value)
+    assert "mine.yaml" in str(error.value)
+
+
+def test_two_settings_that_come_to_the_same_runs_are_refused(tmp_path: Path) -> None:
+    text = "entries: [grpo]\nseeds: [0]\nsettings: [{name: a}, {name: b, overrides: [env=alfworld]}]\n"
+    with pytest.raises(ConfigError, match="a · grpo · seed 0 and b · grpo · seed 0 are the same run"):
+        planned(write(tmp_path, text))
+
+
+def test_a_launcher_that_is_not_installed_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hydra_runner, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"launcher=ray needs a package .* -m pip install hydra-ray-launcher==1\.2\.2"):
+        read_request(["launcher=ray"])
+
+
+def test_the_name_of_an_entry_is_its_text_unless_it_has_another() -> None:
+    suite = read_suite(find_suite("results"))
+    assert suite.entries[0] == Entry("grpo", "grpo")
+    assert suite.entries[-1] == Entry("mcgpo same-fold uniform", "mcgpo", ("fold=same", "weighting=uniform"))

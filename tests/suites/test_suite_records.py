@@ -1,0 +1,191 @@
+"""Records of runs, and the curves and mechanism figures that come out of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from suite_runs import line, planned, whole, write_run
+
+from creditlab.analysis.pairing import check_pair
+from creditlab.options import ConfigError
+from creditlab.suites.collect import FinishedRun, curve_of, mechanism
+from creditlab.suites.differences import differences
+from creditlab.suites.plan import PlannedRun
+from creditlab.suites.record import make_record, manifest_hash, read_record, record_path, sealed, write_record
+from creditlab.suites.standing import standing
+
+
+def finished(run: PlannedRun, **manifest: Any) -> FinishedRun:
+    write_run(run, whole(run), **manifest)
+    return FinishedRun(run, make_record(run))
+
+
+def test_a_curve_holds_percent_transitions_and_training_seconds(tmp_path: Path) -> None:
+    curve = curve_of(finished(planned(tmp_path, "mcgpo match=state_only", seed=3)))
+    assert (curve.method, curve.setting, curve.seed) == ("mcgpo match=state_only", "corridor", 3)
+    assert curve.updates == (0, 2, 4)
+    assert curve.values == (50.0, 50.0, 50.0)
+    assert curve.families == {"walk": (25.0, 25.0, 25.0)}
+    assert curve.transitions == (0, 20, 40)
+    assert curve.seconds == (0.0, 4.0, 8.0)  # two seconds an update, evaluations not counted
+    assert (curve.panel, curve.warm_start) == ("p" * 64, "a" * 64)
+
+
+def test_what_an_earlier_shorter_plan_evaluated_at_its_end_is_no_part_of_the_curve(tmp_path: Path) -> None:
+    run = planned(tmp_path, updates=6)
+    write_run(run, [line(step, evaluated=step in (0, 2, 3, 4, 6), success=step / 10) for step in range(7)])
+    assert curve_of(FinishedRun(run, make_record(run))).updates == (0, 2, 4, 6)
+
+
+def test_a_longer_run_serves_a_shorter_plan_up_to_its_end(tmp_path: Path) -> None:
+    longer, shorter = planned(tmp_path, updates=6), planned(tmp_path, updates=4)
+    write_run(longer, whole(longer))
+    assert standing(shorter).finished
+    assert curve_of(FinishedRun(shorter, make_record(shorter))).updates == (0, 2, 4)
+    write_record(tmp_path / "records", longer, make_record(longer))
+    record = read_record(tmp_path / "records", shorter)
+    assert record is not None
+    assert curve_of(FinishedRun(shorter, record)).updates == (0, 2, 4)
+
+
+def test_a_longer_run_that_was_not_evaluated_there_is_refused(tmp_path: Path) -> None:
+    longer, shorter = planned(tmp_path, updates=6), planned(tmp_path, updates=5)
+    write_run(longer, whole(longer))
+    with pytest.raises(ConfigError, match="was trained up to update 6 and lacks the evaluation after update 5"):
+        standing(shorter)
+
+
+@pytest.mark.parametrize("lines", [[], [0], [0, 1, 2], [0, 1, 2, 3]])
+def test_a_run_is_not_finished_before_its_last_evaluation(tmp_path: Path, lines: list[int]) -> None:
+    run = planned(tmp_path)
+    write_run(run, [line(step, evaluated=step in run.schedule) for step in lines])
+    at = standing(run)
+    assert (at.update, at.finished) == (len(lines) - 1, False)
+
+
+def test_a_torn_last_line_counts_as_absent_and_damage_is_named(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    write_run(run, whole(run))
+    path = run.folder / "metrics.jsonl"
+    text = path.read_text()
+    path.write_text(text[:-20])
+    assert not standing(run).finished
+    path.write_text(text.replace('{"step": 2', '{"stop": 2'))
+    with pytest.raises(ConfigError, match=r"metrics.jsonl, line 3"):
+        standing(run)
+
+
+def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    written = write_record(tmp_path / "records", run, finished(run).record)
+    assert read_record(tmp_path / "records", run) == written
+    assert read_record(tmp_path / "records", planned(tmp_path, updates=6)) is None
+    assert read_record(tmp_path / "nowhere", run) is None
+
+
+def test_a_changed_or_foreign_record_is_refused_by_name(tmp_path: Path) -> None:
+    run, folder = planned(tmp_path), tmp_path / "records"
+    write_record(folder, run, finished(run).record)
+    path = record_path(folder, run)
+    text = path.read_text()
+    for damaged, reason in (
+        (text.replace('"val/success_rate": 0.5', '"val/success_rate": 0.9', 1), "is not as it was written"),
+        (text[:-10], "is no record of a run"),
+        ("[]", "is no record of a run in format 1"),
+    ):
+        assert damaged != text
+        path.write_text(damaged)
+        with pytest.raises(ConfigError, match=reason) as error:
+            read_record(folder, run)
+        assert str(path) in str(error.value)
+    path.write_text(text)
+    path.rename(record_path(folder, planned(tmp_path, seed=1)))
+    with pytest.raises(ConfigError, match="is the record of another run"):
+        read_record(folder, planned(tmp_path, seed=1))
+
+
+def test_a_folder_of_another_configuration_makes_no_record(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    with pytest.raises(ConfigError, match="holds configuration 9999999999, not 0123456789"):
+        finished(run, configuration_hash="9999999999")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"panel": {"name": "panel", "episodes": 4, "hash": "q" * 64}}, "other evaluation panels"),
+        ({"warm_start": {"hash": "w" * 16, "weights": "b" * 64}}, "other warm starts"),
+        ({"environment": {"environment": "corridor", "train_games": 11}}, "other orders of training tasks"),
+    ],
+)
+def test_runs_that_do_not_share_what_pairs_share_are_not_paired(tmp_path: Path, changed: dict[str, Any], reason: str) -> None:
+    one, other = finished(planned(tmp_path, "grpo")), finished(planned(tmp_path, "mcgpo"))
+    assert check_pair(curve_of(one), curve_of(other)) == ()
+    [why] = check_pair(curve_of(one), curve_of(finished(planned(tmp_path, "rloo"), **changed)))
+    assert why.startswith(reason)
+
+
+def test_other_groups_per_update_are_another_task_order(tmp_path: Path) -> None:
+    one = finished(planned(tmp_path, "grpo"))
+    other = finished(planned(tmp_path, "mcgpo", rollout={"groups": 4}))
+    [why] = check_pair(curve_of(one), curve_of(other))
+    assert why.startswith("other orders of training tasks")
+
+
+def test_the_mechanism_of_a_run_is_pooled_over_its_updates() -> None:
+    credit = {
+        "singleton_rate": [0.2, 0.4],
+        "group_size": [2.0, 6.0],
+        "pairs/accepted": [1.0, 3.0],
+        "pairs/accepted_exact": [1.0, 2.0],
+        "pairs/active": [1.0, 1.0],
+        "pairs/wins": [1.0, 0.0],
+        "pairs/ties": [0.0, 2.0],
+        "pairs/losses": [0.0, 1.0],
+        "pairs/contrast": [0.5, 0.1],
+        "pairs/agreement": [1.0, 1 / 3],
+        "pairs/first_visits_exact": [6.0, 4.0],
+        "pairs/first_visit_groups_exact": [2.0, 3.0],
+        "pairs/non_singleton_exact": [4.0, 1.0],
+        "pairs/first_visit_group_size_exact": [3.0, 4 / 3],
+    }
+    found = mechanism(credit)
+    assert found["singleton_rate"] == pytest.approx(0.3)
+    assert [found[f"group_size{part}"] for part in ("_lower", "_median", "_upper", "")] == [3.0, 4.0, 5.0, 4.0]
+    assert (found["pairs/accepted"], found["pairs/accepted_exact"]) == (4.0, 3.0)
+    assert found["pairs/contrast"] == pytest.approx((0.5 * 1 + 0.1 * 3) / 4)
+    assert found["pairs/agreement"] == pytest.approx((1 + 2 / 2) / 4)  # not the mean of 1 and 1/3
+    assert found["pairs/tie_share"] == 0.5
+    assert found["pairs/first_visit_group_size_exact"] == 2.0
+    assert found["pairs/non_singleton_share_exact"] == 0.5
+
+
+def test_updates_without_pairs_leave_their_means_out() -> None:
+    found = mechanism({"pairs/accepted": [0.0, 2.0], "pairs/contrast": [None, 0.5], "pairs/wins": [0.0, 2.0],
+                       "pairs/ties": [0.0, 0.0], "pairs/losses": [0.0, 0.0]})  # fmt: skip
+    assert (found["pairs/contrast"], found["pairs/agreement"]) == (0.5, 1.0)
+    assert "pairs/contrast" not in mechanism({"pairs/accepted": [0.0], "pairs/contrast": [None]})
+
+
+def test_facts_of_a_run_say_what_made_it(tmp_path: Path) -> None:
+    run = finished(planned(tmp_path, "mcgpo fold=same"))
+    facts = json.loads(json.dumps(run.facts))
+    assert (facts["method"], facts["overrides"], facts["manifest_hash"]) == (
+        "mcgpo",
+        ["fold=same"],
+        manifest_hash(run.record),
+    )
+    assert manifest_hash(run.record) != manifest_hash(sealed({**run.record, "manifest": {}}))
+
+
+def test_configuration_differences_leave_out_what_every_run_has_of_its_own() -> None:
+    shared = {"env": {"name": "corridor"}, "rollout": {"groups": 2}}
+    one = {**shared, "method": {"name": "grpo"}, "seed": 0, "tracking": {"tags": ["a"]}}
+    other = {**shared, "method": {"name": "mcgpo", "omega": 0.1}, "seed": 1, "tracking": {"tags": []}}
+    assert differences({"grpo": one, "mcgpo": other}) == {
+        "method.name": {"grpo": "grpo", "mcgpo": "mcgpo"},
+        "method.omega": {"mcgpo": 0.1},
+    }
