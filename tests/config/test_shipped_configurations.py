@@ -158,7 +158,7 @@ def test_what_a_methods_own_publication_sets_otherwise_on_webshop(
 def test_the_papers_normalisers(env: str, method: str) -> None:
     """On WebShop GiGPO, HGPO, G²PO and CCPO only centre; GraphGPO divides on both, and its decay is another."""
     built = paper_job(f"paper/{env}_qwen2.5_7b", method).method
-    centred = env == "webshop" and method in {"gigpo", "hgpo", "g2po", "ccpo"}
+    centred = method == "rloo" or (env == "webshop" and method in {"gigpo", "hgpo", "g2po", "ccpo"})
     part = getattr(built, "task", built)
     if hasattr(part, "normalise"):
         assert part.normalise == ("mean" if centred else "mean_std")
