@@ -11,6 +11,8 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 FULL := $(VENV)/.full
 ARGS ?=
+# Processes that the tests are shared out to; 0 runs them one by one, as a debugger needs it.
+WORKERS ?= 2
 
 # One thread per process: two OpenMP pools that compete for the same cores are several times slower than one.
 export OMP_NUM_THREADS ?= 1
@@ -21,7 +23,7 @@ run: $(READY)
 	$(PY) -m creditlab resume=auto $(ARGS)
 
 test: $(FULL)
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
