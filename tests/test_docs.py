@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from creditlab import evaluate, memory, plugins
+from creditlab import compare, evaluate, memory, plugins
 from creditlab.cli import compose_job, run_hydra
 from creditlab.credit.conventions import PRESETS
 from creditlab.environments.alfworld.families import ALIASES
@@ -26,6 +26,8 @@ from creditlab.hookspecs import AXES
 from creditlab.registry import registry
 from creditlab.rollouts import RolloutBatch
 from creditlab.rollouts.table import to_table
+from creditlab.suites.plan import plan
+from creditlab.suites.suite import with_seeds
 from creditlab.tracking.metrics import METRICS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,6 +143,13 @@ def test_every_command_composes(command: tuple[str, ...], tmp_path: Path, monkey
         _, overrides = evaluate.read_request(words)
         assert run_hydra(lambda job: 0, overrides) == 0
         return
+    if module == "creditlab.compare":
+        write_suite(tmp_path)
+        monkeypatch.chdir(tmp_path)
+        request = compare.read_request(words)
+        if isinstance(request, compare.Request):
+            assert plan(with_seeds(request.suite, (0,)), request.overrides, request.run_root)
+        return
     assert module == "creditlab"
     if words == ["--help"]:
         with pytest.raises(SystemExit) as ended:
@@ -163,6 +172,13 @@ def write_run(folder: Path, words: list[str]) -> None:
             path = folder / word.removeprefix("run=") / "config.json"
             path.parent.mkdir(parents=True)
             path.write_text(json.dumps(compose_job([]).config))
+
+
+def write_suite(folder: Path) -> None:
+    """The suite of the comparisons page, in the place that its first line names."""
+    suite = re.search(r"```yaml\n# (\S+)\n(.*?)```", read(DOCS / "comparisons.md"), flags=re.DOTALL)
+    assert suite
+    (folder / suite[1]).write_text(suite[2])
 
 
 def write_experiment(folder: Path) -> None:

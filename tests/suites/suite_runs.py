@@ -57,7 +57,7 @@ def whole(run: PlannedRun) -> list[dict[str, float]]:
 
 
 def stand_in(run: PlannedRun, *conduct: str) -> list[str]:
-    """The command of a stand-in for a run, which says how it behaves with a word: crash, slow."""
+    """The command of a stand-in for a run; a word says how it behaves: crash, slow. More words may follow, as overrides."""
     return [sys.executable, __file__, str(run.folder), str(run.updates), str(run.every), *conduct]
 
 
@@ -69,6 +69,7 @@ def starts(run: PlannedRun) -> list[list[float]]:
 
 def _work(folder: Path, updates: int, every: int, conduct: Sequence[str]) -> int:
     """Locks the folder, goes on after the last line, and stops after an update when told to."""
+    updates = next((int(word[17:]) for word in conduct if word.startswith("training.updates=")), updates)
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
     folder.mkdir(parents=True, exist_ok=True)
