@@ -5,21 +5,19 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from creditlab.analysis import comparison_tables as shown_as
 from creditlab.analysis.comparison import Comparison
-from creditlab.analysis.curves import LAST_K
+from creditlab.analysis.curves import LAST_K, Curve
 from creditlab.analysis.results_csv import read_results
-from creditlab.analysis.tables import Table, json_text, latex, markdown
 from creditlab.cli import complain, warn_failed_plugins
 from creditlab.limits import try_writing
 from creditlab.options import ConfigError, did_you_mean
@@ -27,15 +25,16 @@ from creditlab.overrides import check_seeds, read_value
 from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, end_when_told, tell
 from creditlab.suites.board import Board, State, Status
 from creditlab.suites.collect import FinishedRun, curve_of
-from creditlab.suites.differences import differences, differences_table
 from creditlab.suites.hydra_runner import LOCAL, HydraRunner, check_launcher
-from creditlab.suites.plan import plan
+from creditlab.suites.plan import PlannedRun, plan
 from creditlab.suites.record import make_record, read_record, write_record
+from creditlab.suites.results import say, show, write, write_suite
 from creditlab.suites.runner import LocalRunner
 from creditlab.suites.standing import Standing, standing
 from creditlab.suites.suite import Suite, find_suite, read_entries, read_suite, shipped_suites, with_entries, with_seeds
 from creditlab.tracking import metrics as m
 from creditlab.tracking.text import encodable
+from creditlab.tracking.writing import WriteError
 
 USAGE = """\
 python -m creditlab.compare [suite=…] ['methods=[…]'] ['seeds=[…]'] [parallel=…] [launcher=…] [key=value …]
@@ -65,6 +64,9 @@ OWN = (
 """Keys of this command."""
 OF_A_TABLE = ("table", "baseline", "out", "last")
 """Those that go with a table of results."""
+
+
+Collected = tuple[FinishedRun, Curve]
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,9 @@ def main(arguments: Sequence[str]) -> int:
         return _run_suite(request, Console(highlight=False))
     except ValueError as error:
         return complain(error, arguments)
+    except WriteError as error:
+        tell(str(error))
+        return EXIT_FAILED
 
 
 def read_request(arguments: Sequence[str]) -> Request | TableRequest:
@@ -177,20 +182,21 @@ def _run_suite(request: Request, console: Console) -> int:
     warn_failed_plugins()
     runs = plan(request.suite, request.overrides, request.run_root)
     statuses = [Status(run) for run in runs]
-    found = {id(status): _find(status, request.records) for status in statuses}
+    records = {index: _find(status, request.records) for index, status in enumerate(statuses)}
     _show_plan(console, request, statuses)
     if request.plan_only:
         return 0
     _check_folders(request)
-    with Board(statuses, console) as board, _signals() as stop:
+    with Board(statuses, console, lambda run: _keep(request, run)) as board, _signals() as stop:
         _runner(request).run(statuses, board, stop)
-    finished = []
-    for status in statuses:
-        if status.state is State.FINISHED:
-            record = found[id(status)] or write_record(request.records, status.run, make_record(status.run))
-            finished.append(FinishedRun(status.run, record))
-    comparison = _compare(request, finished, console)
+    comparison = _compare(request, _collect(request, statuses, records), console)
     return _report(request, statuses, comparison, console, interrupted=bool(stop))
+
+
+def _keep(request: Request, run: PlannedRun) -> None:
+    """Writes the record of a run that is over, so that it outlives the command; what is wrong with it is told at the end."""
+    with suppress(ConfigError):
+        write_record(request.records, run, make_record(run))
 
 
 def _find(status: Status, records: Path) -> dict[str, Any] | None:
@@ -222,11 +228,12 @@ def _show_plan(console: Console, request: Request, statuses: Sequence[Status]) -
     """How many runs there are and what is left to do; every run where that is all that was asked for."""
     finished = sum(status.state is State.FINISHED for status in statuses)
     begun = sum(status.state is State.WAITING and status.at.update > 0 for status in statuses)
-    parts = [f"{finished} finished", f"{begun} begun", f"{len(statuses) - finished - begun} to do"]
-    _say(console, f"suite {request.suite.name}: {len(statuses)} runs, {', '.join(parts)}")
+    new = sum(status.state is State.WAITING and status.at.update <= 0 for status in statuses)
+    parts = f"{finished} finished, {begun} begun, {new} to do"
+    say(console, f"suite {request.suite.name}: {len(statuses)} runs, {parts}")
     for status in statuses:
         if status.state is State.FAILED:
-            _say(console, f"{status.run.label}: {status.message}", "red")
+            say(console, f"{status.run.label}: {status.message}", "red")
     if not request.plan_only:
         return
     grid = Grid("setting", "entry", "seed", "state", "run folder")
@@ -264,56 +271,31 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _compare(request: Request, finished: Sequence[FinishedRun], console: Console) -> Comparison | None:
-    """Compares what is finished, shows the two main tables and writes all of them."""
-    curves = [curve_of(run) for run in finished]
-    baseline = request.suite.against
-    if not any(curve.method == baseline for curve in curves):
-        _say(console, f"no comparison yet: no run of the baseline {baseline} is finished", "yellow")
-        return None
-    comparison = Comparison(curves, baseline, request.last)
-    configs = _configs(finished)
-    further = [differences_table(setting, by_entry) for setting, by_entry in configs.items()]
-    facts = {
-        "suite": request.suite.name,
-        "runs": [run.facts for run in finished],
-        "configuration_differences": {setting: differences(by_entry) for setting, by_entry in configs.items()},
-    }
-    _write(request.out, comparison, further, facts)
-    _show(comparison, console)
-    return comparison
-
-
-def _configs(finished: Sequence[FinishedRun]) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """The configuration of every entry by setting, that of its first finished seed."""
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for run in finished:
-        found.setdefault(run.run.setting, {}).setdefault(run.run.entry.name, run.record["config"])
+def _collect(request: Request, statuses: Sequence[Status], records: Mapping[int, dict[str, Any] | None]) -> list[Collected]:
+    """The finished runs with their curves; one that cannot be read counts as failed."""
+    found = []
+    for index, status in enumerate(statuses):
+        if status.state is not State.FINISHED:
+            continue
+        try:
+            record = records[index] or write_record(request.records, status.run, make_record(status.run))
+            finished = FinishedRun(status.run, record)
+            found.append((finished, curve_of(finished)))
+        except ConfigError as error:
+            status.state, status.message = State.FAILED, str(error)
     return found
 
 
-def _write(out: Path, comparison: Comparison, further: Sequence[Table], facts: Mapping[str, Any]) -> None:
-    """The comparison as JSON, Markdown and LaTeX."""
-    every = [*shown_as.tables(comparison), *(table for table in further if table.rows)]
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "comparison.json").write_text(json_text({**facts, **shown_as.as_record(comparison)}), encoding="utf-8")
-    (out / "comparison.md").write_text("\n".join(map(markdown, every)), encoding="utf-8")
-    (out / "comparison.tex").write_text("\n".join(map(latex, every)), encoding="utf-8")
-
-
-def _show(comparison: Comparison, console: Console) -> None:
-    for table in (shown_as.results_table(comparison), shown_as.differences_table(comparison)):
-        if not table.rows:
-            continue
-        grid = Grid(title=Text(encodable(table.title, console.encoding)), title_justify="left")
-        for index, column in enumerate(table.columns):
-            side: Literal["left", "right"] = "left" if index < table.labels else "right"
-            grid.add_column(Text(encodable(column, console.encoding)), justify=side, overflow="fold")
-        for row in table.rows:
-            grid.add_row(*(Text(encodable(cell, console.encoding)) for cell in row))
-        console.print(grid)
-        for note in table.notes:
-            _say(console, f"  {note}")
+def _compare(request: Request, found: Sequence[Collected], console: Console) -> Comparison | None:
+    """Compares what is finished, shows the two main tables and writes all of them."""
+    baseline = request.suite.against
+    if not any(curve.method == baseline for _, curve in found):
+        say(console, f"no comparison yet: no run of the baseline {baseline} is finished", "yellow")
+        return None
+    comparison = Comparison([curve for _, curve in found], baseline, request.last)
+    write_suite(request.out, request.suite.name, [finished for finished, _ in found], comparison)
+    show(comparison, console)
+    return comparison
 
 
 def _report(
@@ -321,11 +303,11 @@ def _report(
 ) -> int:
     """Says where everything lies, what failed and how to go on; returns the exit code."""
     if comparison:
-        _say(console, f"results  {request.out / 'comparison.md'}, .json, .tex")
-    _say(console, f"records  {request.records}")
+        say(console, f"results  {request.out / 'comparison.md'}, .json, .tex")
+    say(console, f"records  {request.records}")
     failed = [status for status in statuses if status.state is State.FAILED]
     for status in failed:
-        _say(console, f"failed: {status.run.label}: {status.message}", "red")
+        say(console, f"failed: {status.run.label}: {status.message}", "red")
     finished = sum(status.state is State.FINISHED for status in statuses)
     if interrupted:
         tell(f"interrupted with {finished} of {len(statuses)} runs finished; the same command goes on")
@@ -344,15 +326,11 @@ def _compare_table(request: TableRequest, console: Console) -> int:
     if baseline not in names:
         raise ConfigError(f"baseline={baseline} is no method of {request.path}{did_you_mean(baseline, names)}")
     comparison = Comparison(curves, baseline, request.last)
-    _show(comparison, console)
+    show(comparison, console)
     if request.out:
-        _write(request.out, comparison, (), {"table": str(request.path)})
-        _say(console, f"results  {request.out / 'comparison.md'}, .json, .tex")
+        write(request.out, comparison, {"table": str(request.path)})
+        say(console, f"results  {request.out / 'comparison.md'}, .json, .tex")
     return 0
-
-
-def _say(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(encodable(text, console.encoding), style=style), soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -74,8 +74,15 @@ class Status:
 class Board:
     """Shows the runs of a suite while they are at work."""
 
-    def __init__(self, runs: Sequence[Status], console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self.runs, self._console, self._clock = runs, console, clock
+    def __init__(
+        self,
+        runs: Sequence[Status],
+        console: Console,
+        finished: Callable[[PlannedRun], None] = lambda run: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`finished` is called with every run as soon as it is over."""
+        self.runs, self._console, self._finished, self._clock = runs, console, finished, clock
         self._terminal = console.is_terminal and not console.is_dumb_terminal
         self._live = Live(console=console, auto_refresh=False, transient=True) if self._terminal else None
 
@@ -100,6 +107,8 @@ class Board:
         detail = clean(message, 600) if message else status.progress if state is State.FINISHED else ""
         self.say(f"{status.run.label}: {text}{f': {detail}' if detail else ''}", STYLES.get(state, ""))
         status.told = self._clock()
+        if state is State.FINISHED:
+            self._finished(status.run)
 
     def refresh(self) -> None:
         """Reads the progress of the runs that are at work and shows it."""

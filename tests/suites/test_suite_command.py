@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -72,6 +73,12 @@ def killed(root: Path) -> dict[str, int]:
 def second(root: Path, killed: dict[str, int]) -> subprocess.CompletedProcess[str]:
     """The second call, which finishes the suite."""
     return call(root)
+
+
+@pytest.mark.slow
+def test_a_run_leaves_its_record_as_soon_as_it_is_over(root: Path, killed: dict[str, int]) -> None:
+    records = {path.stem for path in (root / "runs" / "comparisons" / "default" / "records").iterdir()}
+    assert records <= {run_folders(root)[name].name for name in killed}  # nothing was written at the end, for there was none
 
 
 @pytest.mark.slow
@@ -157,7 +164,9 @@ def test_the_comparison_is_paired_and_names_what_made_it(root: Path, second: sub
     assert (pairing["seeds"], pairing["missing"], pairing["broken"]) == ([0, 1], {}, {})
     assert not pairing["unknown"]
     assert {run["configuration_hash"] for run in found["runs"]} == {p.name.split("-")[2] for p in run_folders(root).values()}
-    assert len({run["manifest_hash"] for run in found["runs"]}) == 4
+    made = [json.loads((path / "manifest.json").read_text()) for path in run_folders(root).values()]
+    hashes = {hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest() for facts in made}
+    assert {run["manifest_hash"] for run in found["runs"]} == hashes
     differs = found["configuration_differences"]["alfworld"]
     assert differs["method.name"] == {"grpo": "grpo", "mcgpo match=state_only": "mcgpo"}
     assert not {"seed", "run_root", "tracking.tags"} & set(differs)

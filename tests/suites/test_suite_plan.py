@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from suite_runs import whole, write_run
 
 from creditlab import compare
 from creditlab.cli import compose_job
@@ -207,3 +211,39 @@ def test_the_name_of_an_entry_is_its_text_unless_it_has_another() -> None:
     suite = read_suite(find_suite("results"))
     assert suite.entries[0] == Entry("grpo", "grpo")
     assert suite.entries[-1] == Entry("mcgpo same-fold uniform", "mcgpo", ("fold=same", "weighting=uniform"))
+
+
+def test_planning_loads_no_torch() -> None:
+    code = "import creditlab.compare, sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
+
+
+def test_damage_in_one_run_is_told_of_and_the_rest_is_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders of finished runs stand ready; of one of them the manifest is cut, of another the metrics."""
+    words = [
+        "methods=[grpo,rloo]",
+        "seeds=[0,1,2]",
+        "experiment=quick",
+        "training.updates=2",
+        f"run_root={tmp_path}",
+        "last=1",
+    ]
+    runs = planned(*words)
+    for run in runs:
+        write_run(run, whole(run), configuration_hash=run.hash)
+    (runs[1].folder / "manifest.json").write_text("{")
+    (runs[2].folder / "metrics.jsonl").write_text("{}\n{}\n")
+    assert compare.main(words) == 1
+    shown = capsys.readouterr()
+    assert "2 of 6 runs failed; the same command tries them again" in shown.err
+    assert f"failed: {runs[1].label}: {runs[1].folder / 'manifest.json'} is damaged" in shown.out
+    assert f"failed: {runs[2].label}: " in shown.out
+    assert "metrics.jsonl, line 1" in shown.out
+    found = json.loads((tmp_path / "comparisons" / "default" / "comparison.json").read_text())
+    assert [pairing["seeds"] for pairing in found["pairing"]] == [[2]]
+    monkeypatch.setattr(LocalRunner, "run", lambda *_: pytest.fail("a run was started"))
+    (tmp_path / "file").write_text("")
+    assert compare.main([*words, f"out={tmp_path / 'file' / 'out'}"]) == 2
+    assert "cannot write there" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Hydra's launchers really start the runs, which are stand-ins; those that are not installed are skipped."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from suite_runs import planned, stand_in, starts
+
+from creditlab.options import ConfigError
+from creditlab.suites.board import Board, State, Status
+from creditlab.suites.hydra_runner import HydraRunner, check_launcher
+from creditlab.suites.plan import PlannedRun
+from creditlab.suites.standing import in_use
+
+
+def go(
+    tmp_path: Path, launcher: str, runs: Sequence[PlannedRun], conduct: str = "", stop: Sequence[int] = ()
+) -> tuple[list[Status], str]:
+    """The runs after a launcher is done with them, and what the display said; `conduct` is that of the first one."""
+    try:
+        check_launcher(launcher, ())
+    except ConfigError as error:
+        pytest.skip(str(error))
+    statuses = [Status(run) for run in runs]
+    with (tmp_path / "display").open("w") as file:
+        console = Console(width=200, record=True, file=file)
+        runner = HydraRunner(
+            tmp_path / "out", launcher, (), 2, lambda run: stand_in(run, *([conduct] if conduct and run is runs[0] else []))
+        )
+        with Board(statuses, console) as board:
+            runner.run(statuses, board, stop)
+    return statuses, console.export_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_a_launcher_runs_all_of_them_and_a_failure_concerns_one(tmp_path: Path, launcher: str) -> None:
+    runs = [planned(tmp_path, "grpo"), planned(tmp_path, "mcgpo"), planned(tmp_path, "rloo")]
+    statuses, shown = go(tmp_path, launcher, runs, conduct="crash")
+    assert [status.state for status in statuses] == [State.FAILED, State.FINISHED, State.FINISHED]
+    assert statuses[0].message.startswith("RuntimeError: the engine is")
+    assert "warm start: corridor · grpo · seed 0" in shown  # made once, by a run of no updates, before the others start
+    log = (tmp_path / "out" / "logs" / f"{runs[0].folder.name}.log").read_text()
+    assert [line.endswith("training.updates=0") for line in log.splitlines() if line.startswith("$ ")] == [True, False]
+    assert [len(starts(run)) for run in runs] == [1, 1, 1]  # that of the warm start, and one of each other run
+
+
+@pytest.mark.slow
+def test_a_signal_ends_the_runs_of_joblib_in_order(tmp_path: Path) -> None:
+    run = planned(tmp_path, "grpo", updates=40)
+    stop: list[int] = []
+
+    def tell() -> None:
+        while not in_use(run.folder):
+            time.sleep(0.05)
+        stop.append(signal.SIGTERM)
+
+    threading.Thread(target=tell, daemon=True).start()
+    statuses, _ = go(tmp_path, "joblib", [run], conduct="slow", stop=stop)
+    assert statuses[0].state is State.INTERRUPTED
+    assert not in_use(run.folder)
+    assert statuses[0].at.update < 40
