@@ -62,6 +62,8 @@ class Status:
     @property
     def progress(self) -> str:
         """Updates done of all, held-out success and the time that is left, whichever are known."""
+        if self.at is NOTHING and self.state is State.WAITING:
+            return ""
         parts = [f"update {max(0, self.at.update)}/{self.run.updates}"]
         if self.at.success is not None:
             parts.append(f"success {percent(self.at.success)}")

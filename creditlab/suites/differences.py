@@ -31,10 +31,14 @@ def differences(configs: Mapping[str, Mapping[str, Any]]) -> Differences:
 def differences_table(setting: str, configs: Mapping[str, Mapping[str, Any]]) -> Table:
     """The differences of a setting's entries as a table, one row per key."""
     rows = [
-        (key, *(shown(values[name]) if name in values else NOTHING for name in configs))
+        (key, *(_cell(values[name]) if name in values else NOTHING for name in configs))
         for key, values in differences(configs).items()
     ]
     return Table(f"Configuration differences, {setting}", ("key", *configs), tuple(rows), labels=1)
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else shown(value)
 
 
 def _leaves(node: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
