@@ -166,7 +166,7 @@ def test_more_synthetic_goals_than_fit_are_refused_before_they_are_made(monkeypa
 
 def numbered(count: int) -> list[Goal]:
     (goal,) = human_goals(shop(TABLE), {TABLE.asin: 985.0}, Random(0))
-    return [replace(goal, instruction=f"goal {number}") for number in range(count)]
+    return [replace(goal, instruction=f"goal {number}", attributes=(f"quality {number}",)) for number in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_another_number_of_held_out_goals() -> None:
     assert split(goals, "train", held_out=3) == tuple(goals[3:])
 
 
-def test_a_goal_that_occurs_twice_stands_in_one_split_only() -> None:
+def test_what_is_asked_for_twice_stands_in_one_split_only() -> None:
     goals = numbered(6)
-    twice = [*goals[:4], goals[0], goals[5]]
+    twice = [*goals[:4], replace(goals[0], instruction="the same in other words", price_upper=50.0), goals[5]]
     assert split(twice, "eval") == tuple(goals[:3])
     assert split(twice, "train") == (goals[3], goals[5])

@@ -95,14 +95,20 @@ def server_goals(
 def split(goals: Sequence[Goal], name: Literal["train", "eval"], held_out: int = HELD_OUT) -> tuple[Goal, ...]:
     """The first `held_out` goals for evaluation, but never more than half of them, or the rest for training.
 
-    A training goal that equals one held out is left away, so that the splits never overlap.
+    A training goal that asks for the same as one held out is left away, whatever its words and price bound, so that the
+    splits never overlap.
     """
     border = min(held_out, len(goals) // 2)
     evaluation = tuple(goals[:border])
     if name == "eval":
         return evaluation
-    known = set(evaluation)
-    return tuple(goal for goal in goals[border:] if goal not in known)
+    known = set(map(_asked, evaluation))
+    return tuple(goal for goal in goals[border:] if _asked(goal) not in known)
+
+
+def _asked(goal: Goal) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """What a goal asks for: the product it was made from, attributes and options."""
+    return goal.asin, goal.attributes, goal.options
 
 
 def _goal(
