@@ -70,7 +70,7 @@ def frontier(
 
     `ever` names the channels that have been above zero at any time so far, the present included.
     """
-    current = {name for name, channel in status.items() if channel.value > 0}
+    current = {name for name, channel in status.items() if channel.begun}
     satisfied = {name for name, channel in status.items() if channel.satisfied} | ({SUCCESS} if solved else set())
     return tuple(
         node

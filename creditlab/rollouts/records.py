@@ -36,7 +36,12 @@ class Channel:
     @property
     def satisfied(self) -> bool:
         """Whether the criterion holds in full."""
-        return self.value >= self.full
+        return self.value.numerator * self.full.denominator >= self.full.numerator * self.value.denominator
+
+    @property
+    def begun(self) -> bool:
+        """Whether the value is above zero."""
+        return self.value.numerator > 0
 
 
 @dataclass(frozen=True, slots=True)

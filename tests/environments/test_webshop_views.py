@@ -10,7 +10,7 @@ from webshop_shop import goal, shop
 from creditlab.environments.protocol import Task
 from creditlab.environments.webshop.episode import Reading, WebShopEpisode, action_key
 from creditlab.environments.webshop.records import Goal
-from creditlab.environments.webshop.views import Tracker, match_bin, parts_after_instruction
+from creditlab.environments.webshop.views import Tracker, after_instruction, match_bin
 from creditlab.rollouts import State, Transition
 
 OPEN_RED_MUG = ("search[mug]", "click[b000000001]")
@@ -63,7 +63,7 @@ def test_an_open_product_is_scored_as_if_it_were_bought_now() -> None:
         "price_ok": 1,
         "goal_progress": Fraction(3, 4),
     }
-    assert state.frontier == ("option_match",), "goal_progress waits for the option"
+    assert state.frontier == ("option_match", "task_success"), "progress, which waits for the option, is above zero"
     chosen = play(goal(), *OPEN_RED_MUG, "click[red]").state
     assert values(chosen)["option_match"] == values(chosen)["goal_progress"] == 1
     assert chosen.frontier == ("task_success",)
@@ -149,9 +149,9 @@ def test_the_graph_view_is_the_page_after_the_instruction() -> None:
     )
 
 
-def test_parts_after_the_instruction() -> None:
-    assert parts_after_instruction("a [SEP] i [SEP] b [SEP] c", "i", " [SEP] ") == ["b", "c"]
-    assert parts_after_instruction("a [SEP] b", "i", " [SEP] ") == ["a", "b"], "the done page does not show it"
+def test_what_follows_the_instruction() -> None:
+    assert after_instruction("a [SEP] i [SEP] b [SEP] c", "i", " [SEP] ") == "b [SEP] c"
+    assert after_instruction("a [SEP] ib [SEP] b", "i", " [SEP] ") == "a [SEP] ib [SEP] b", "the done page does not show it"
 
 
 def test_the_field_quotes_every_part() -> None:

@@ -1,4 +1,4 @@
-"""Every method, and every control of MCGPO, trains on the default environment and computes features only where it must."""
+"""Every method, and every control of MCGPO, trains on both environments and computes features only where it must."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ SMALL = (
     "evaluation.every=0", "evaluation.episodes=2", "warm_start.steps=20", "warm_start.games=10", "checkpoint.every=0",
     "tracking.wandb=disabled", "tracking.console=quiet", "learner.micro_batch=16",
 )  # fmt: skip
+ENVIRONMENTS = {
+    "alfworld": (),
+    "webshop": ("env=webshop", "env.products=20", "env.kinds=2", "env.breadth=3", "env.held_out=10", "env.nouns=rules"),
+}
 METHODS = [f"method={name}" for name in registry().names("method")]
 CONTROLS = [
     "method=mcgpo match=shuffled_rubric", "method=mcgpo method.pair.labels=candidate_progress",
@@ -45,15 +49,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("every")
 
 
-def job(folder: Path, line: str) -> Job:
+def job(folder: Path, line: str, env: str) -> Job:
     places = (f"run_root={folder / 'runs'}", f"warm_start.cache={folder / 'warm'}")
-    return compose_job([*SMALL, *places, *shlex.split(line)])
+    return compose_job([*SMALL, *places, *ENVIRONMENTS[env], *shlex.split(line)])
 
 
+@pytest.mark.parametrize("env", ENVIRONMENTS)
 @pytest.mark.parametrize("line", METHODS + CONTROLS + OTHERS)
-def test_three_updates(folder: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_three_updates(folder: Path, line: str, env: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without_figures(monkeypatch)
-    run, calls = job(folder, line), list[int]()
+    run, calls = job(folder, line, env), list[int]()
 
     def counted(model: Any, prompts: Sequence[Ids], layer: int, batch_size: int) -> NDArray[np.float32]:
         calls.append(batch_size)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from creditlab.environments.protocol import Task
 from creditlab.environments.webshop.records import Goal, Score
 from creditlab.environments.webshop.session import Page, Session, Shop, parse_action
-from creditlab.environments.webshop.views import LINE_SEPARATOR, TEXT_SEPARATOR, Tracker, parts_after_instruction
+from creditlab.environments.webshop.views import LINE_SEPARATOR, TEXT_SEPARATOR, Tracker, after_instruction
 from creditlab.rollouts import Transition, View
 
 REWARD = 10.0
@@ -73,9 +73,8 @@ class WebShopEpisode:
         text, separator = (
             (page.text, TEXT_SEPARATOR) if self._reading.mode == "text" else (self.session.rich(), LINE_SEPARATOR)
         )
-        parts = parts_after_instruction(text, self.goal.instruction, separator)
-        shown = separator.join(parts)
-        observation = separator.join(f"'{part}'" for part in parts) if self._reading.quoted else shown
+        shown = after_instruction(text, self.goal.instruction, separator)
+        observation = separator.join(f"'{part}'" for part in shown.split(separator)) if self._reading.quoted else shown
         return Transition(
             view=View(observation, self._actions(page)),
             state=self._tracker.state(self.session, text, shown, score or self.session.preview(), solved=success),

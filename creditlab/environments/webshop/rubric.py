@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from creditlab.environments.rubric import GOAL_PROGRESS, SUCCESS, Template, channel
 from creditlab.environments.webshop.records import Goal, Score
@@ -46,26 +47,30 @@ def template(goal: Goal) -> Template:
 
 def channels(goal: Goal, score: Score | None, *, searched: bool) -> Mapping[str, Channel]:
     """The status C of a state; `score` is that of buying the open product now, None while no product is open."""
-    values = {SEARCHED: Fraction(searched), OPENED: Fraction(score is not None), **_matches(goal, score)}
-    return {name: channel(value, Fraction(1)) for name, value in values.items()}
-
-
-def preview(goal: Goal, score: Score | None) -> Fraction:
-    """The reward of buying now, exactly: type match times the hits over |A| + |O| + 1."""
-    return _matches(goal, score)[GOAL_PROGRESS]
-
-
-def _matches(goal: Goal, score: Score | None) -> dict[str, Fraction]:
-    """The channels of the open product; the scorer's shares are restored to the counts that they came from."""
-    asked, wanted = len(goal.attributes), len(goal.options)
     if score is None:
-        return dict.fromkeys((TYPE, ATTRIBUTES, OPTIONS, PRICE, GOAL_PROGRESS), Fraction(0))
-    attributes, options = round(score.r_att * asked), round((score.r_option or 0.0) * wanted)
-    kind = Fraction(str(score.r_type))
+        return _CLOSED[searched]
+    # the scorer's shares are restored to the counts that they came from, so that values are exact
+    attributes, options = round(score.r_att * len(goal.attributes)), round((score.r_option or 0.0) * len(goal.options))
+    return _open(score.r_type, attributes, len(goal.attributes), options, len(goal.options), score.r_price, searched)
+
+
+@lru_cache(maxsize=4096)
+def _open(
+    r_type: float, attributes: int, asked: int, options: int, wanted: int, price: bool, searched: bool
+) -> Mapping[str, Channel]:
+    """The status while a product is open, from its hits; the reward of buying it is r_type · hits / (|A| + |O| + 1)."""
+    kind = Fraction(str(r_type))
     return {
-        TYPE: kind,
-        ATTRIBUTES: Fraction(attributes, asked),
-        OPTIONS: Fraction(options, max(wanted, 1)),
-        PRICE: Fraction(score.r_price),
-        GOAL_PROGRESS: kind * Fraction(attributes + options + score.r_price, asked + wanted + 1),
+        **_CLOSED[searched],
+        OPENED: channel(1, 1),
+        TYPE: channel(kind, 1),
+        ATTRIBUTES: channel(Fraction(attributes, asked), 1),
+        OPTIONS: channel(Fraction(options, max(wanted, 1)), 1),
+        PRICE: channel(int(price), 1),
+        GOAL_PROGRESS: channel(kind * Fraction(attributes + options + price, asked + wanted + 1), 1),
     }
+
+
+_MATCHES = (OPENED, TYPE, ATTRIBUTES, OPTIONS, PRICE, GOAL_PROGRESS)
+_CLOSED = [{SEARCHED: channel(searched, 1), **dict.fromkeys(_MATCHES, channel(0, 1))} for searched in (0, 1)]
+"""The status while no product is open, before and after the search."""

@@ -53,23 +53,23 @@ class Tracker:
     def state(self, session: Session, page: str, shown: str, score: Score | None, *, solved: bool) -> State:
         """The present state; `shown` is the page without its instruction, `score` that of buying the open product now."""
         rubric = channels(self.goal, score, searched=session.keywords is not None)
-        self._ever |= {name for name, status in rubric.items() if status.value > 0}
+        self._ever |= {name for name, status in rubric.items() if status.begun}
         opened = frontier(self._template, rubric, self._ever, solved=solved, excludes_satisfied=self._excludes_satisfied)
         views = {"observation": page, "graph": shown, "exact": _exact(session), "coarse": _coarse(session, rubric)}
         return State(views, rubric, opened)
 
 
-def parts_after_instruction(page: str, instruction: str, separator: str) -> list[str]:
-    """The parts of a page that follow the instruction; every part of a page that does not show it."""
-    parts = page.split(separator)
-    return parts[parts.index(instruction) + 1 :] if instruction in parts else parts
+def after_instruction(page: str, instruction: str, separator: str) -> str:
+    """What follows the instruction on a page; the whole of a page that does not show it."""
+    _, found, rest = page.partition(f"{separator}{instruction}{separator}")
+    return rest if found else page
 
 
 def match_bin(share: Fraction) -> str:
     """The bin of a match in the coarse view: {0}, (0, .5], (.5, 1), {1}."""
-    if share in (0, 1):
-        return str(share)
-    return "low" if share <= Fraction(1, 2) else "high"
+    if share.denominator == 1:
+        return str(share.numerator)
+    return "low" if 2 * share.numerator <= share.denominator else "high"
 
 
 def _exact(session: Session) -> str:
@@ -80,8 +80,8 @@ def _exact(session: Session) -> str:
 
 def _coarse(session: Session, rubric: Mapping[str, Channel]) -> str:
     binned = {name: match_bin(rubric[channel].value) for name, channel in _BINNED.items()}
-    flags = {name: "yes" if rubric[channel].value else "no" for name, channel in _FLAGS.items()}
-    return _fields({"page": session.kind, **flags, **binned, "price": "ok" if rubric[PRICE].value else "no"})
+    flags = {name: "yes" if rubric[channel].begun else "no" for name, channel in _FLAGS.items()}
+    return _fields({"page": session.kind, **flags, **binned, "price": "ok" if rubric[PRICE].begun else "no"})
 
 
 _FLAGS = {"searched": SEARCHED, "product open": OPENED}
