@@ -1,6 +1,7 @@
 # make run    the main job on the embedded defaults      make test   the tests
 # make lint   ruff and mypy                              make bench  speed as ratios against references
-# make learn  the main job's learning curve              make parity the fast engine against the real one
+# make learn  the main job's learning curve, and         make parity the fast engine against the real one
+#      learn-webshop  the same on WebShop
 # make crash  a run that is killed again and again        make fuzz   ten times the damaged inputs of the tests
 # Each sets up .venv by itself, and again when pyproject.toml or constraints.txt change; what plays against the real ALFWorld
 # packages compiles them first (about two minutes, once; needs g++, make and cmake).
@@ -17,7 +18,7 @@ WORKERS ?= 2
 # One thread per process: two OpenMP pools that compete for the same cores are several times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test lint bench learn parity crash fuzz clean
+.PHONY: run test lint bench learn learn-webshop parity crash fuzz clean
 
 run: $(READY)
 	$(PY) -m creditlab resume=auto $(ARGS)
@@ -34,10 +35,15 @@ bench: $(FULL)
 	$(PY) benchmarks/credit.py
 	$(PY) benchmarks/rollout.py
 	$(PY) benchmarks/engine.py
+	$(PY) benchmarks/webshop.py
 
 # The main job, checked: the held-out success must rise from a warm start that leaves room.
 learn: $(READY)
 	$(PY) benchmarks/learning.py $(ARGS)
+
+# The same on WebShop, where the graded score must rise as well.
+learn-webshop: $(READY)
+	$(PY) benchmarks/learning.py --env webshop $(ARGS)
 
 # Fast and real engine, step by step, on many games of all families.
 parity: $(FULL)

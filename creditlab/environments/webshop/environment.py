@@ -108,7 +108,7 @@ class WebShop(Environment):
     @property
     def phrases(self) -> tuple[str, ...]:
         """Fixed phrases of the texts, in lower case."""
-        return phrases(self._catalogue)
+        return phrases(self._catalogue, rich=self.observation_mode == "text_rich")
 
     def train_tasks(self) -> Sequence[Task]:
         """The training tasks, in the server's order."""

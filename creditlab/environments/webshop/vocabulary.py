@@ -17,8 +17,11 @@ _QUOTES = "'"
 _RICH = "WebShop Instruction: [button] [button_] [clicked button] [clicked button_] You have clicked ."
 
 
-def phrases(catalogue: Catalogue) -> tuple[str, ...]:
-    """Fixed phrases of pages and actions, in lower case: every click, product id, option value and attribute is one."""
+def phrases(catalogue: Catalogue, *, rich: bool = False) -> tuple[str, ...]:
+    """Fixed phrases of pages and actions, in lower case: every click, product id, option value and attribute is one.
+
+    On `rich` pages so is all that can be clicked with the marks around it.
+    """
     labels = {*BUTTONS, pages.SEARCH}
     wholes: set[str] = set()
     for product in catalogue.products:
@@ -26,7 +29,8 @@ def phrases(catalogue: Catalogue) -> tuple[str, ...]:
         labels |= named
         wholes |= named | {attribute.lower() for attribute in product.attributes}
     clicks = sorted(f"click[{label}]" for label in labels)
-    return (*_SEARCHES, *clicks, *sorted(wholes), *_page_phrases(), *_PRICES)
+    marked = sorted(_marked(label, how) for label in labels for how in ("", "clicked ")) if rich else ()
+    return (*_SEARCHES, *clicks, *sorted(wholes), *marked, *(_rich_phrases() if rich else _page_phrases()), *_PRICES)
 
 
 def texts(catalogue: Catalogue, goals: Iterable[Goal]) -> Iterator[str]:
@@ -67,6 +71,20 @@ def _page_phrases() -> Iterator[str]:
         yield between.join((pages.BACK_TO_SEARCH, "page"))
         yield between.join(("rating: n.a.", *links, pages.BUY))
         yield between.join(("rating: n.a.", *links, "attributes", pages.BUY))
+
+
+def _rich_phrases() -> Iterator[str]:
+    """What stands on every rich page of a kind."""
+    links = [_marked(label) for label in ("description", "features", "reviews", pages.BUY)]
+    yield from ("(total results:", "price:")
+    yield " ".join((_marked(pages.BACK_TO_SEARCH), _marked(pages.PREVIOUS)))
+    yield " ".join((_marked(pages.BACK_TO_SEARCH), "page"))
+    yield " ".join(("rating: n.a.", *links))
+
+
+def _marked(label: str, clicked: str = "") -> str:
+    """A label as a rich page shows it."""
+    return f"[{clicked}button] {label} [{clicked}button_]"
 
 
 def _values(product: Product) -> Iterator[str]:
