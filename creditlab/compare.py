@@ -28,7 +28,7 @@ from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.hydra_runner import LOCAL, HydraRunner, check_launcher
 from creditlab.suites.plan import PlannedRun, plan
 from creditlab.suites.record import make_record, read_record, write_record
-from creditlab.suites.results import say, show, write, write_suite
+from creditlab.suites.results import say, show, track, write, write_suite
 from creditlab.suites.runner import LocalRunner
 from creditlab.suites.standing import Standing, standing
 from creditlab.suites.suite import Suite, find_suite, read_entries, read_suite, shipped_suites, with_entries, with_seeds
@@ -189,8 +189,9 @@ def _run_suite(request: Request, console: Console) -> int:
     _check_folders(request)
     with Board(statuses, console, lambda run: _keep(request, run)) as board, _signals() as stop:
         _runner(request).run(statuses, board, stop)
-    comparison = _compare(request, _collect(request, statuses, records), console)
-    return _report(request, statuses, comparison, console, interrupted=bool(stop))
+    found = _collect(request, statuses, records)
+    files = _compare(request, statuses, found, console, interrupted=bool(stop))
+    return _report(request, statuses, files, console, interrupted=bool(stop))
 
 
 def _keep(request: Request, run: PlannedRun) -> None:
@@ -286,24 +287,29 @@ def _collect(request: Request, statuses: Sequence[Status], records: Mapping[int,
     return found
 
 
-def _compare(request: Request, found: Sequence[Collected], console: Console) -> Comparison | None:
-    """Compares what is finished, shows the two main tables and writes all of them."""
+def _compare(
+    request: Request, statuses: Sequence[Status], found: Sequence[Collected], console: Console, *, interrupted: bool
+) -> list[Path]:
+    """Compares what is finished, shows the two main tables, and writes and tracks the report; returns its files."""
     baseline = request.suite.against
     if not any(curve.method == baseline for _, curve in found):
         say(console, f"no comparison yet: no run of the baseline {baseline} is finished", "yellow")
-        return None
+        return []
     comparison = Comparison([curve for _, curve in found], baseline, request.last)
-    write_suite(request.out, request.suite.name, [finished for finished, _ in found], comparison)
+    unfinished = [status for status in statuses if status.state is not State.FINISHED]
+    files = write_suite(request.out, request.suite.name, [run for run, _ in found], comparison, unfinished)
     show(comparison, console)
-    return comparison
+    if not interrupted:
+        for warning in track(request.out, [status.run for status in statuses], comparison, files):
+            say(console, warning, "yellow")
+    return files
 
 
 def _report(
-    request: Request, statuses: Sequence[Status], comparison: Comparison | None, console: Console, *, interrupted: bool
+    request: Request, statuses: Sequence[Status], files: Sequence[Path], console: Console, *, interrupted: bool
 ) -> int:
     """Says where everything lies, what failed and how to go on; returns the exit code."""
-    if comparison:
-        say(console, f"results  {request.out / 'comparison.md'}, .json, .tex")
+    _say_files(request.out, files, console)
     say(console, f"records  {request.records}")
     failed = [status for status in statuses if status.state is State.FAILED]
     for status in failed:
@@ -318,6 +324,12 @@ def _report(
     return 0
 
 
+def _say_files(out: Path, files: Sequence[Path], console: Console) -> None:
+    if files:
+        say(console, f"report   {files[0]}")
+        say(console, f"results  {out / 'comparison.md'}, .json, .tex, and {out / 'figures'}")
+
+
 def _compare_table(request: TableRequest, console: Console) -> int:
     """Compares the curves of a table; returns the exit code."""
     curves = read_results(request.path)
@@ -328,8 +340,7 @@ def _compare_table(request: TableRequest, console: Console) -> int:
     comparison = Comparison(curves, baseline, request.last)
     show(comparison, console)
     if request.out:
-        write(request.out, comparison, {"table": str(request.path)})
-        say(console, f"results  {request.out / 'comparison.md'}, .json, .tex")
+        _say_files(request.out, write(request.out, comparison, {"table": str(request.path)}), console)
     return 0
 
 

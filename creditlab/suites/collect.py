@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from creditlab.analysis.curves import Curve
+from creditlab.analysis.mechanism import mechanism, mechanism_windows
 from creditlab.options import ConfigError
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import manifest_hash
 from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import STEP
-
-Columns = Mapping[str, Sequence[float | None]]
-_MEANS_OF_PAIRS = ("contrast", "confidence", "exact_share")
-"""Diagnostics of the pair loss that are means over the accepted pairs of an update."""
-_MEANS = ("singleton_rate", "zero_fraction", "informative_groups")
-"""Shares over the decisions or groups of an update, every update the same in number."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +28,7 @@ class FinishedRun:
     def facts(self) -> dict[str, Any]:
         """What made the run, as plain data."""
         made = self.record["manifest"]
+        credit = {name: column[: self.run.updates] for name, column in self.record["credit"].items()}
         return {
             "setting": self.run.setting,
             "entry": self.run.entry.name,
@@ -49,7 +42,8 @@ class FinishedRun:
             "warm_start": made["warm_start"],
             "environment": made["environment"],
             "made_with": {key: made.get(key) for key in ("creditlab", "revision", "python", "platform", "packages")},
-            "mechanism": mechanism({name: column[: self.run.updates] for name, column in self.record["credit"].items()}),
+            "mechanism": mechanism(credit),
+            "mechanism_windows": mechanism_windows(credit),
         }
 
 
@@ -88,56 +82,6 @@ def task_order_digest(run: PlannedRun, record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def mechanism(credit: Columns) -> dict[str, float]:
-    """The credit diagnostics of a whole run.
-
-    Counts are summed over updates; shares of pairs are taken from the sums, for a mean of shares would weigh an update with
-    one pair like one with thirty; the size of comparison groups comes with its quartiles over updates.
-    """
-    found: dict[str, float] = {}
-    for name in _MEANS:
-        if values := _numbers(credit.get(name, ())):
-            found[name] = float(np.mean(values))
-    if sizes := _numbers(credit.get("group_size", ())):
-        quartiles = (float(q) for q in np.quantile(sizes, (0.25, 0.5, 0.75)))
-        found |= dict(zip(("group_size_lower", "group_size_median", "group_size_upper"), quartiles, strict=True))
-        found["group_size"] = float(np.mean(sizes))
-    found |= _pairs({name.removeprefix("pairs/"): column for name, column in credit.items() if name.startswith("pairs/")})
-    return found
-
-
-def _pairs(columns: Columns) -> dict[str, float]:
-    """The diagnostics of the pair loss over all updates."""
-    counts = {
-        name: math.fsum(_numbers(column))
-        for name, column in columns.items()
-        if name not in (*_MEANS_OF_PAIRS, "agreement", "tie_share", "active")
-        and not name.startswith(("first_visit_group_size_", "non_singleton_share_"))
-    }
-    accepted = counts.get("accepted", 0.0)
-    found = {f"pairs/{name}": value for name, value in counts.items()}
-    for level in (name.removeprefix("first_visit_groups_") for name in counts if name.startswith("first_visit_groups_")):
-        records, groups = counts[f"first_visits_{level}"], counts[f"first_visit_groups_{level}"]
-        if groups:
-            found[f"pairs/first_visit_group_size_{level}"] = records / groups
-        if records:
-            found[f"pairs/non_singleton_share_{level}"] = counts[f"non_singleton_{level}"] / records
-    if not accepted:
-        return found
-    for name in _MEANS_OF_PAIRS:
-        weighted = [
-            value * weight
-            for value, weight in zip(columns.get(name, ()), columns["accepted"], strict=False)
-            if value is not None and weight
-        ]
-        if weighted:
-            found[f"pairs/{name}"] = math.fsum(weighted) / accepted
-    if "wins" in counts:
-        found["pairs/agreement"] = (counts["wins"] + counts["ties"] / 2) / accepted
-        found["pairs/tie_share"] = counts["ties"] / accepted
-    return found
-
-
 def _start(facts: Mapping[str, Any]) -> str | None:
     """The identity of the initial weights: the hash of the weights themselves, where the run recorded it."""
     found = facts.get("weights") or facts.get("hash")
@@ -146,7 +90,3 @@ def _start(facts: Mapping[str, Any]) -> str | None:
 
 def _percent(points: Sequence[Mapping[str, Any]], name: str) -> tuple[float, ...]:
     return tuple(100.0 * point["metrics"][name] for point in points)
-
-
-def _numbers(column: Sequence[float | None]) -> list[float]:
-    return [value for value in column if value is not None]

@@ -10,14 +10,24 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from creditlab.analysis import comparison_tables
+from creditlab.analysis import comparison_tables, mechanism_tables
 from creditlab.analysis.comparison import Comparison
+from creditlab.analysis.report import write_report
 from creditlab.analysis.tables import Table, json_text, latex, markdown
-from creditlab.sealed import sync
+from creditlab.suites.board import Status
 from creditlab.suites.collect import FinishedRun
 from creditlab.suites.differences import differences, differences_table
+from creditlab.suites.plan import PlannedRun, tags_of
+from creditlab.tracking.comparison import log_comparison
+from creditlab.tracking.config import TrackingConfig
 from creditlab.tracking.text import encodable
-from creditlab.tracking.writing import writing
+from creditlab.tracking.writing import put
+
+_SUMMARY = (
+    "setting", "entry", "measure", "family", "seeds", "mean", "sd",
+    "pairs", "difference", "difference_low", "difference_high", "reading",
+)  # fmt: skip
+"""Columns of the table of results in W&B."""
 
 Configs = dict[str, dict[str, Mapping[str, Any]]]
 """The resolved configuration of every entry, by setting and entry."""
@@ -31,35 +41,52 @@ def configs_of(finished: Sequence[FinishedRun]) -> Configs:
     return found
 
 
-def write_suite(out: Path, suite: str, finished: Sequence[FinishedRun], comparison: Comparison) -> None:
-    """The comparison of a suite with what made its runs; raises WriteError where it cannot be written."""
+def write_suite(
+    out: Path, suite: str, finished: Sequence[FinishedRun], comparison: Comparison, unfinished: Sequence[Status] = ()
+) -> list[Path]:
+    """The comparison of a suite with what made its runs, and those that take no part; raises WriteError."""
     configs = configs_of(finished)
     facts = {
         "suite": suite,
         "runs": [run.facts for run in finished],
+        "unfinished": [_unfinished(status) for status in unfinished],
         "configuration_differences": {setting: differences(by_entry) for setting, by_entry in configs.items()},
     }
-    write(out, comparison, facts, [differences_table(setting, by_entry) for setting, by_entry in configs.items()])
+    return write(out, comparison, facts, [differences_table(setting, by_entry) for setting, by_entry in configs.items()])
 
 
-def write(out: Path, comparison: Comparison, facts: Mapping[str, Any], further: Sequence[Table] = ()) -> None:
-    """A comparison as JSON with further facts, and as Markdown and LaTeX with further tables; raises WriteError."""
-    tables = [*comparison_tables.tables(comparison), *(table for table in further if table.rows)]
+def write(out: Path, comparison: Comparison, facts: Mapping[str, Any], further: Sequence[Table] = ()) -> list[Path]:
+    """A comparison as JSON with further facts, as Markdown and LaTeX with further tables, and as a page with its figures.
+
+    Returns the paths of the files; raises WriteError.
+    """
+    further = [table for table in further if table.rows]
+    tables = [*comparison_tables.tables(comparison), *further, *mechanism_tables.tables(facts.get("runs", ()))]
     texts = {
         "comparison.json": json_text({**facts, **comparison_tables.as_record(comparison)}),
         "comparison.md": "\n".join(map(markdown, tables)),
         "comparison.tex": "\n".join(map(latex, tables)),
     }
     for name, text in texts.items():
-        path, work = out / name, out / f".{name}.tmp"
-        with writing(path, "call the command again"):
-            out.mkdir(parents=True, exist_ok=True)
-            try:
-                work.write_text(text, encoding="utf-8")
-                sync(work)
-                work.replace(path)
-            finally:
-                work.unlink(missing_ok=True)
+        put(out / name, text.encode(), "call the command again")
+    return [*write_report(out, comparison, facts, further), *(out / name for name in texts)]
+
+
+def track(out: Path, runs: Sequence[PlannedRun], comparison: Comparison, files: Sequence[Path]) -> list[str]:
+    """The comparison of a suite in W&B, where and how the suite's runs are tracked; returns warnings."""
+    section = runs[0].config["tracking"]
+    tracking = TrackingConfig(**{key: section[key] for key in ("wandb", "project", "tags", "wandb_timeout")})
+    entries = {run.entry.name: {"method": run.entry.method, "overrides": list(run.entry.overrides)} for run in runs}
+    facts = {
+        "suite": runs[0].suite,
+        "settings": comparison.settings,
+        "seeds": sorted({run.seed for run in runs}),
+        "baseline": comparison.baseline,
+        "entries": entries,
+    }
+    rows = [{key: row.get(key) for key in _SUMMARY} for row in comparison_tables.plain_rows(comparison)]
+    tags = dict.fromkeys(tag for run in runs for tag in tags_of(run.setting, run.entry))
+    return log_comparison(tracking, runs[0].suite, out, facts, rows, files, list(tags))
 
 
 def show(comparison: Comparison, console: Console) -> None:
@@ -83,6 +110,12 @@ def say(console: Console, text: str, style: str = "") -> None:
     line = _text(text, console)
     line.stylize(style)
     console.print(line, soft_wrap=True)
+
+
+def _unfinished(status: Status) -> dict[str, Any]:
+    run = status.run
+    place = {"setting": run.setting, "entry": run.entry.name, "seed": run.seed}
+    return {**place, "state": status.state.value, "message": status.message}
 
 
 def _text(text: str, console: Console) -> Text:

@@ -32,14 +32,18 @@ class WandbListener(Listener):
     def on_start(self, run: Run) -> list[str]:
         self._folder = run.folder
         warnings: list[str] = []
-        name = _run_id(run)
-        for mode in modes(self._config.wandb, warnings):
-            try:
-                self._run = self._open(run, mode, name)
-                break
-            except Exception as error:  # a refused network, an unknown host, a bad key: all of them must not matter
-                warnings.append(f"W&B cannot start {mode}: {reason(error)}")
-                _end_service(1)  # it would keep the run's id in use
+        config = self._config
+        self._run = begin(
+            config,
+            warnings,
+            dir=run.folder,
+            id=run_id(run.folder, resumed=run.resumed is not None),
+            name=config.run_name or run.name,
+            group=config.group or run.group or None,
+            job_type=config.job_type or run.job_type,
+            tags=sorted({*run.tags, *config.tags}),
+            config={**run.config, "manifest": dict(run.manifest)},
+        )
         return warnings
 
     def on_update(self, step: int, metrics: Metrics) -> None:
@@ -54,10 +58,7 @@ class WandbListener(Listener):
         # prefixed, for W&B keeps the last value of every logged metric under its plain name
         final = {f"final/{name}": float(value) for name, value in summary.metrics.items()}
         self._run.summary.update({"status": summary.status, **final, **self._result()})
-        failed = int(summary.status == "failed")
-        self._run.finish(exit_code=failed)
-        # finish returns while the service still writes: end it, so that the file is whole and the run's id free again
-        _end_service(failed)
+        end(self._run, int(summary.status == "failed"))
 
     def paths(self) -> Mapping[str, Path]:
         if self._run is None:
@@ -72,32 +73,37 @@ class WandbListener(Listener):
     def _result(self) -> dict[str, float]:
         return {f"curve/{name}": value for name, value in summarise(read(self._folder / "metrics.jsonl")).items()}
 
-    def _open(self, run: Run, mode: Mode, name: str) -> Any:
-        import wandb
 
-        config = self._config
-        return wandb.init(
-            mode=mode,
-            dir=run.folder,
-            project=config.project,
-            id=name,
-            resume="allow",
-            name=config.run_name or run.name,
-            group=config.group or run.group or None,
-            job_type=config.job_type or run.job_type,
-            tags=sorted({*run.tags, *config.tags}),
-            config={**run.config, "manifest": dict(run.manifest)},
-            settings=wandb.Settings(
-                silent=True,
-                console="off",
-                init_timeout=config.wandb_timeout,
-                login_timeout=config.wandb_timeout,
-                finish_timeout=config.wandb_timeout,
-                disable_git=True,
-                disable_code=True,
-                x_disable_stats=True,
-            ),
-        )
+def begin(tracking: TrackingConfig, warnings: list[str], **facts: Any) -> Any:
+    """A W&B run with the facts that `wandb.init` takes, in the first mode that works.
+
+    None where W&B is disabled or cannot start; `warnings` then has the reasons.
+    """
+    for mode in modes(tracking.wandb, warnings):
+        try:
+            return _open(tracking, mode, facts)
+        except Exception as error:  # a refused network, an unknown host, a bad key: all of them must not matter
+            warnings.append(f"W&B cannot start {mode}: {reason(error)}")
+            _end_service(1)  # it would keep the run's id in use
+    return None
+
+
+def end(run: Any, exit_code: int = 0) -> None:
+    """Finishes a W&B run and everything that writes it."""
+    run.finish(exit_code=exit_code)
+    # finish returns while the service still writes: end it, so that the file is whole and the run's id free again
+    _end_service(exit_code)
+
+
+def run_id(folder: Path, *, resumed: bool) -> str:
+    """The id kept in a folder where its W&B run is resumed, else a new one."""
+    path = folder / "wandb" / "run-id"
+    if resumed and path.exists():
+        return path.read_text(encoding="utf-8").strip()
+    name = hashlib.sha256(f"{folder.resolve()} {time.time_ns()}".encode()).hexdigest()[:12]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(name, encoding="utf-8")
+    return name
 
 
 def modes(choice: str, warnings: list[str]) -> tuple[Mode, ...]:
@@ -127,12 +133,22 @@ def _end_service(exit_code: int) -> None:
     wandb.teardown(exit_code=exit_code)
 
 
-def _run_id(run: Run) -> str:
-    """The id kept in the run folder on resume, a new one for a fresh run."""
-    path = run.folder / "wandb" / "run-id"
-    if run.resumed is not None and path.exists():
-        return path.read_text(encoding="utf-8").strip()
-    name = hashlib.sha256(f"{run.folder.resolve()} {time.time_ns()}".encode()).hexdigest()[:12]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(name, encoding="utf-8")
-    return name
+def _open(tracking: TrackingConfig, mode: Mode, facts: Mapping[str, Any]) -> Any:
+    import wandb
+
+    return wandb.init(
+        mode=mode,
+        project=tracking.project,
+        resume="allow",
+        **facts,
+        settings=wandb.Settings(
+            silent=True,
+            console="off",
+            init_timeout=tracking.wandb_timeout,
+            login_timeout=tracking.wandb_timeout,
+            finish_timeout=tracking.wandb_timeout,
+            disable_git=True,
+            disable_code=True,
+            x_disable_stats=True,
+        ),
+    )

@@ -1,8 +1,9 @@
-"""What must be on disk before a run goes on: a failure to write it ends the run with one clear message."""
+"""What must be on disk before a command goes on: a failure to write it ends the command with one clear message."""
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,3 +28,18 @@ def writing(path: Path, then: str = "continue with resume=true") -> Iterator[Non
         reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())
         remedy = "make it writable" if closed else "free space"
         raise WriteError(f"cannot write {path}: {reason}; {remedy} and {then}") from error
+
+
+def put(path: Path, content: bytes, then: str) -> None:
+    """Writes a file, whole or not at all, and its folder; raises WriteError that says what to do `then`."""
+    work = path.with_name(f".{path.name}.tmp")
+    with writing(path, then):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with work.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            work.replace(path)
+        finally:
+            work.unlink(missing_ok=True)

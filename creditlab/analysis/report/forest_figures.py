@@ -1,0 +1,163 @@
+"""Forest plots: paired differences with their intervals, and results within families of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from creditlab.analysis.comparison import MEASURES, Comparison, Difference, Measure
+from creditlab.analysis.report.look import (
+    WIDE,
+    Drawing,
+    Look,
+    chunks,
+    drawing_style,
+    finished,
+    legend,
+    new_figure,
+    sample,
+    short,
+    tidy,
+)
+from creditlab.analysis.tables import shown, shown_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_TOGETHER = 8
+"""Challengers in one forest plot, which must fit on a printed page."""
+_ROWS = 34
+"""Rows of one plot of families."""
+
+
+def forests(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> list[Drawing]:
+    """Paired differences of every challenger to the baseline, all measures; empty without challengers."""
+    parts = chunks(comparison.challengers, _TOGETHER)
+    limits = _limits(comparison, setting)
+    return [
+        _forest(comparison, part, setting, looks, limits, f"{name}-forest" + (f"-{index}" if len(parts) > 1 else ""))
+        for index, part in enumerate(parts, 1)
+    ]
+
+
+def families(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> list[Drawing]:
+    """The mean at the end within every family of tasks, every entry; empty where none was recorded."""
+    entries = [entry for entry in comparison.entries if comparison.finished(entry, setting)]
+    parts = chunks(comparison.families(setting), max(1, _ROWS // max(1, len(entries))))
+    return [
+        _families(comparison, entries, part, setting, looks, f"{name}-families" + (f"-{index}" if len(parts) > 1 else ""))
+        for index, part in enumerate(parts, 1)
+    ]
+
+
+def _forest(
+    comparison: Comparison,
+    entries: Sequence[str],
+    setting: str,
+    looks: dict[str, Look],
+    limits: tuple[float, float],
+    name: str,
+) -> Drawing:
+    with drawing_style():
+        figure = new_figure(WIDE, 0.8 + (0.26 * (1 + len(MEASURES)) + 0.1) * len(entries))
+        axis = figure.subplots()
+        places, labels, at = [], [], 0.0
+        for entry in entries:
+            _heading(axis, at, entry)
+            for measure in MEASURES:
+                at += 1
+                _row(axis, at, comparison.difference(entry, setting, measure), looks[entry], main=measure == "last_k")
+                places.append(at)
+                labels.append(comparison.label(measure))
+            at += 1.4
+        axis.set_yticks(places, labels)
+        axis.tick_params(axis="y", length=0)
+        axis.set_ylim(at - 0.8, -0.6)
+        axis.set_xlim(limits)
+        axis.axvline(0, color="0.25", linewidth=1.0, zorder=1)
+        axis.set_xlabel(f"{short(f'entry minus {comparison.baseline}', 70, 2)} (points)")
+        tidy(axis, grid="x")
+        axis.spines["left"].set_visible(False)
+        text = (
+            f"{setting}: paired differences to {comparison.baseline}. Points are means over seeds, bars 95 % Student-t "
+            f"intervals, small ticks single seeds; {comparison.label('last_k')} is drawn bold."
+        )
+        return finished(figure, name, text)
+
+
+def _heading(axis: Axes, at: float, entry: str) -> None:
+    """The name of an entry above its rows, where a long one has room."""
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    name = short(entry, 88, 1)
+    axis.text(0.0, at, name, transform=axis.get_yaxis_transform(), va="center", fontweight="bold", bbox=behind, zorder=4)
+
+
+def _row(axis: Axes, at: float, found: Difference, look: Look, *, main: bool) -> None:
+    """One difference: its seeds, its interval and mean, and both in numbers at the right."""
+    paired = found.paired
+    beside = axis.get_yaxis_transform()
+    if paired is None:
+        axis.text(1.02, at, "not paired", transform=beside, va="center", fontsize=8.5, color="0.3")
+        return
+    if len(paired.per_seed) > 1:
+        seeds = list(paired.per_seed.values())
+        axis.plot(seeds, [at + 0.27] * len(seeds), linestyle="", marker="|", markersize=5, color=look.color, alpha=0.75)
+    if paired.interval:
+        ends = [paired.interval.low, paired.interval.high]
+        axis.plot(ends, [at, at], color=look.color, linewidth=2.4 if main else 1.2, solid_capstyle="butt")
+    face = look.color if main else "white"
+    axis.plot(
+        [paired.mean], [at], linestyle="", marker=look.marker, markersize=7 if main else 5.5, color=look.color,
+        markerfacecolor=face, zorder=3,
+    )  # fmt: skip
+    numbers = f"{shown(paired.mean, 2, signed=True)} {shown_interval(paired.interval) if paired.interval else '(one seed)'}"
+    axis.text(1.02, at, numbers, transform=beside, va="center", fontsize=8.5, fontweight="bold" if main else "normal")
+
+
+def _limits(comparison: Comparison, setting: str) -> tuple[float, float]:
+    """From the leftmost to the rightmost end of all intervals, zero included, with a margin."""
+    ends = [0.0]
+    for entry in comparison.challengers:
+        for measure in MEASURES:
+            paired = comparison.difference(entry, setting, measure).paired
+            if paired:
+                ends += paired.per_seed.values()
+                ends += [paired.interval.low, paired.interval.high] if paired.interval else []
+    margin = 0.05 * (max(ends) - min(ends)) or 1.0
+    return min(ends) - margin, max(ends) + margin
+
+
+def _families(
+    comparison: Comparison, entries: Sequence[str], part: Sequence[str], setting: str, looks: dict[str, Look], name: str
+) -> Drawing:
+    measure: Measure = "last_k"
+    with drawing_style():
+        figure = new_figure(WIDE, 1.2 + 0.19 * len(part) * (len(entries) + 1.2))
+        axis = figure.subplots()
+        places, at = [], 0.0
+        for family in part:
+            places.append(at + (len(entries) - 1) / 2)
+            for entry in entries:
+                summary = comparison.summary(entry, setting, measure, family)
+                look = looks[entry]
+                if summary.moments:
+                    sd = summary.moments.sd
+                    axis.errorbar(
+                        [summary.moments.mean], [at], xerr=None if sd is None else [[sd], [sd]], fmt=look.marker,
+                        color=look.color, markersize=5, linewidth=1.3, capsize=2,
+                    )  # fmt: skip
+                    values = list(summary.per_seed.values())
+                    axis.plot(values, [at] * len(values), linestyle="", marker="|", markersize=5, color=look.color, alpha=0.5)
+                at += 1
+            axis.axhline(at + 0.1, color="0.85", linewidth=0.8)
+            at += 1.2
+        axis.set_yticks(places, [short(family, 26) for family in part])
+        axis.tick_params(axis="y", length=0)
+        axis.set_ylim(at - 0.9, -0.9)
+        axis.set_xlabel(f"success, {comparison.label(measure)} (%)")
+        tidy(axis, grid="x")
+        axis.spines["left"].set_visible(False)
+        legend(figure, entries, [sample(looks[entry]) for entry in entries])
+        label = comparison.label(measure)
+        text = f"{setting}: {label} within families of tasks, mean ± 1 sample SD over seeds; small ticks are single seeds."
+        return finished(figure, name, text)

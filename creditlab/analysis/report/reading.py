@@ -1,0 +1,113 @@
+"""The findings of a comparison in words: no more than the intervals allow to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from creditlab.analysis.comparison import Comparison, Difference
+from creditlab.analysis.statistics import BOOTSTRAP_MIN_SEEDS
+from creditlab.analysis.tables import shown, shown_interval, shown_mean
+
+_VERDICTS: Final[Mapping[str, str]] = {
+    "above zero": "Better than {baseline}, the whole interval above zero",
+    "below zero": "Worse than {baseline}, the whole interval below zero",
+    "covers zero": "Not told apart from {baseline}, the interval covers zero",
+    "no interval": "One pair of runs alone, so no interval and no finding",
+    "not paired": "Not paired with {baseline}, so not compared",
+}
+"""What the interval of an entry allows to say, in the order of the page."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Entries of one setting about which the same can be said, each with its numbers."""
+
+    verdict: str
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One setting in a few words."""
+
+    setting: str
+    lead: str
+    findings: tuple[Finding, ...]
+
+
+def read_setting(comparison: Comparison, setting: str) -> Reading:
+    """What the primary measure says in a setting."""
+    label, baseline = comparison.label("last_k"), comparison.baseline
+    found = {
+        entry: comparison.difference(entry, setting) for entry in comparison.challengers if comparison.runs(entry, setting)
+    }
+    findings = []
+    for reading, verdict in _VERDICTS.items():
+        entries = [(entry, _numbers(one)) for entry, one in found.items() if one.reading == reading]
+        if entries:
+            findings.append(Finding(verdict.format(baseline=baseline), tuple(entries)))
+    own = comparison.summary(baseline, setting)
+    if own.moments:
+        lead = f"{baseline} ends at {shown_mean(own.moments)} % ({label}, {_seeds(own.moments.count)})."
+    elif comparison.runs(baseline, setting):
+        lead = f"{baseline} has no {label} here: {'; '.join(own.remarks)}."
+    else:
+        lead = f"No run of {baseline} is finished here, so nothing can be compared with it."
+    return Reading(setting, lead, tuple(findings))
+
+
+def cautions(comparison: Comparison, facts: Mapping[str, Any]) -> list[str]:
+    """What a reader must know before believing the differences."""
+    found = []
+    pairs = [
+        (comparison.difference(entry, setting), entry, setting)
+        for setting in comparison.settings
+        for entry in comparison.challengers
+        if comparison.runs(entry, setting)
+    ]
+    counts = {len(one.paired.per_seed) for one, *_ in pairs if one.paired}
+    if 1 in counts:
+        found.append("One seed gives no interval: a difference between two runs of one seed may be chance alone.")
+    if 2 in counts:
+        found.append("An interval from two seeds rests on one degree of freedom (t = 12.71), and is wide whatever the truth.")
+    if counts and max(counts) < BOOTSTRAP_MIN_SEEDS:
+        found.append(f"No bootstrap intervals are given below {BOOTSTRAP_MIN_SEEDS} seeds.")
+    intervals = sum(bool(one.paired and one.paired.interval) for one, *_ in pairs)
+    if intervals > 1:
+        found.append(
+            f"The {intervals} intervals are not adjusted for their number: even if no entry differed from the baseline, each "
+            "would miss zero with a probability of 5 %."
+        )
+    if any(one.reading == "covers zero" for one, *_ in pairs):
+        found.append("An interval that covers zero does not show that two entries are equal.")
+    unfinished = facts.get("unfinished", ())
+    if unfinished:
+        some = "1 planned run is" if len(unfinished) == 1 else f"{len(unfinished)} planned runs are"
+        found.append(f"{some} not finished and left out; see Runs.")
+    broken = sum(not comparison.pairing(entry, setting).complete for _, entry, setting in pairs)
+    if broken:
+        found.append("Not every seed pairs with the baseline's; the tables of pairing say which and why.")
+    unknown = sorted({name for _, entry, setting in pairs for name in comparison.pairing(entry, setting).unknown})
+    if unknown:
+        found.append(f"Not recorded, so not checked: whether {', '.join(unknown)} are the same.")
+    return found
+
+
+def _numbers(found: Difference) -> str:
+    if found.paired is None:
+        return "; ".join(found.remarks[1:] or found.remarks)
+    mean, interval = shown(found.paired.mean, signed=True), found.paired.interval
+    width = f" {shown_interval(interval)}" if interval else ""
+    return f"{mean}{width}, {_seeds(len(found.paired.per_seed))}"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count != 1)}"
+
+
+def named(names: Sequence[str]) -> str:
+    """Names in a row: a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
