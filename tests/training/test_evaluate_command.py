@@ -96,6 +96,23 @@ def test_every_evaluation_of_the_run_comes_out_as_it_was_logged(run: Path, capsy
     assert len({tuple(logged(run, update).values()) for update in range(3)}) > 1, "the updates cannot be told apart"
 
 
+def test_a_run_in_webshop_comes_out_as_it_was_logged_and_plays_other_goals(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_figures(monkeypatch)
+    shop = ("env=webshop", "env.products=20", "env.kinds=2", "env.breadth=3", "env.nouns=rules", "training.updates=1")
+    ours = [option for option in TINY if not option.startswith(("env.", "training."))]
+    job = compose_job([*ours, *shop, "env.horizon=6", f"run_root={root / 'runs'}", f"warm_start.cache={root / 'cache'}"])
+    assert train(job) == 0
+    facts = result(capsys, f"run={job.folder}")
+    earlier = logged(job.folder, 1)
+    assert facts["metrics"]["val/score"] == earlier["val/score"]
+    assert facts["metrics"]["val/success_rate"] == earlier["val/success_rate"]
+    other = result(capsys, f"run={job.folder}", "env.goals=synthetic")
+    assert other["panel"]["hash"] != facts["panel"]["hash"]
+    assert other["environment"]["goals"] == "synthetic"
+
+
 def test_the_success_of_a_run_that_has_some(walked: Job, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same through the corridor, an environment that no command line knows."""
     for which, update in (("warm_start", 0), ("last", 2)):
