@@ -57,9 +57,7 @@ def test_the_offline_run_holds_group_job_type_tags_table_and_artifact(tmp_path: 
     assert content["columns"] == ["setting", "entry", "mean", "difference"]
     assert content["data"] == [["alfworld", "grpo", 25.5, None], ["alfworld", "<b>mcgpo</b>", 35.3, 9.8]]
 
-    artifacts = [record.request.log_artifact.artifact for record in found if record.request.HasField("log_artifact")]
-    artifacts += [record.artifact for record in found if record.HasField("artifact")]
-    [report] = [artifact for artifact in artifacts if artifact.type == "comparison"]
+    [report] = [record.artifact for record in found if record.artifact.type == "comparison"]
     assert report.name == "two-rooms-comparison"
     assert {entry.path for entry in report.manifest.contents} == {"report.html", "figures/curves.svg"}
 
