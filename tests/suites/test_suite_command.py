@@ -176,6 +176,19 @@ def test_the_comparison_is_paired_and_names_what_made_it(root: Path, second: sub
 
 
 @pytest.mark.slow
+def test_the_suite_ends_in_a_report_which_is_in_w_and_b_too(root: Path, second: subprocess.CompletedProcess[str]) -> None:
+    out = root / "runs" / "comparisons" / "default"
+    page = (out / "report.html").read_text()
+    for run in json.loads((out / "comparison.json").read_text())["runs"]:
+        assert run["manifest_hash"][:12] in page
+        assert run["panel"]["hash"] in page
+    assert f"report   {Path('runs/comparisons/default/report.html')}" in second.stdout
+    [record] = [record.run for record in records_of(files(out)[0]) if record.HasField("run")]
+    assert (record.run_group, record.job_type) == ("default", "comparison")
+    assert {"setting=alfworld", "match=state_only"} <= set(record.tags)
+
+
+@pytest.mark.slow
 def test_records_stand_for_runs_whose_folders_are_elsewhere(
     root: Path, second: subprocess.CompletedProcess[str], tmp_path: Path
 ) -> None:
