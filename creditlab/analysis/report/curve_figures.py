@@ -18,6 +18,7 @@ from creditlab.analysis.report.look import (
     short,
     slug,
     tidy,
+    whole_updates,
 )
 from creditlab.analysis.tables import shown
 from creditlab.plaintext import clean
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _X, _Y = "policy updates", "success (%)"
+_LEAST_RANGE = 4.0
+"""Points that a panel shows at least."""
 
 
 def overview(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> Drawing:
@@ -37,8 +40,11 @@ def overview(comparison: Comparison, setting: str, looks: dict[str, Look], name:
         for entry in reversed(drawn):  # the first ones on top
             _curve(axis, comparison, entry, setting, looks[entry], alpha=0.1, seeds=len(drawn) == 1)
         tidy(axis)
+        whole_updates(axis)
         axis.set_xlabel(_X)
         axis.set_ylabel(_Y)
+        low, high = axis.get_ylim()
+        axis.set_ylim(*_wide_enough(low, high))
         axis.margins(x=0.02)
         legend(figure, drawn, [sample(looks[entry]) for entry in drawn])
         widths = any(band.low for entry in drawn if (band := comparison.band(entry, setting)))
@@ -86,6 +92,7 @@ def _pair(
             below.set_yticks([])
             below.text(0.5, 0.6, "not paired with the baseline", transform=below.transAxes, ha="center", color="0.25")
         below.set_ylabel("difference\n(points)")
+        whole_updates(below)
         below.set_xlabel(_X)
         below.margins(x=0.03)
         return finished(figure, name, _pair_caption(comparison, entry, setting, band, limits[1]), wide=False)
@@ -165,5 +172,11 @@ def _limits(comparison: Comparison, setting: str) -> tuple[tuple[float, float], 
 
 
 def _padded(low: float, high: float) -> tuple[float, float]:
-    margin = 0.05 * (high - low) or 1.0
-    return low - margin, high + margin
+    margin = 0.05 * (high - low)
+    return _wide_enough(low - margin, high + margin)
+
+
+def _wide_enough(low: float, high: float) -> tuple[float, float]:
+    """Limits of at least a few points, so that a flat curve is drawn flat."""
+    missing = max(0.0, _LEAST_RANGE - (high - low)) / 2
+    return low - missing, high + missing

@@ -133,6 +133,13 @@ def tidy(axis: Axes, *, grid: str = "both") -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
+def whole_updates(axis: Axes) -> None:
+    """Marks only whole numbers of updates."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
+
+
 def legend(target: Figure | Axes, names: Sequence[str], handles: Sequence[Any], *, columns: int = 0, **place: Any) -> None:
     """A legend above, in as many columns as its names leave room for."""
     texts = [short(name) for name in names]

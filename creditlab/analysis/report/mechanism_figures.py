@@ -18,6 +18,7 @@ from creditlab.analysis.report.look import (
     sample,
     short,
     tidy,
+    whole_updates,
 )
 
 if TYPE_CHECKING:
@@ -214,6 +215,7 @@ def _over_windows(
             capsize=2,
         )
     axis.set_xlabel("updates")
+    whole_updates(axis)
     tidy(axis)
 
 

@@ -71,7 +71,7 @@ def cautions(comparison: Comparison, facts: Mapping[str, Any]) -> list[str]:
     if 1 in counts:
         found.append("One seed gives no interval: a difference between two runs of one seed may be chance alone.")
     if 2 in counts:
-        found.append("An interval from two seeds rests on one degree of freedom (t = 12.71), and is wide whatever the truth.")
+        found.append("An interval from two seeds rests on one degree of freedom (t = 12.71) and says little.")
     if counts and max(counts) < BOOTSTRAP_MIN_SEEDS:
         found.append(f"No bootstrap intervals are given below {BOOTSTRAP_MIN_SEEDS} seeds.")
     intervals = sum(bool(one.paired and one.paired.interval) for one, *_ in pairs)
