@@ -280,6 +280,11 @@ def test_families_and_rooms_are_those_of_the_table() -> None:
         assert tuple(rooms.split(", ")) == rooms_of(bare(family)) or (rooms == "all four" and rooms_of(bare(family)) == ROOMS)
 
 
+def test_the_folder_of_the_default_run_is_the_one_that_pages_name() -> None:
+    named = {name for page in PAGES for name in re.findall(r"mcgpo-alfworld-[0-9a-f]{10}-s0", page.read_text())}
+    assert named == {compose_job([]).folder.name}
+
+
 def test_every_rubric_channel_is_documented() -> None:
     documented = {bare(row[0]) for row in table_after("alfworld.md", "| channel | value | full |")}
     assert documented == {name for template in TEMPLATES.values() for name in template.channels}
