@@ -130,7 +130,7 @@ def _shop() -> dict[str, Any]:
 
     place = data_place()
     root = place.parent if place.is_file() else place
-    facts = {"root": str(root), "expected": DATA_VARIABLE in os.environ or root.exists(), "nouns": find_nouns().name}
+    facts = {"root": str(root), "expected": bool(os.environ.get(DATA_VARIABLE)) or root.exists(), "nouns": find_nouns().name}
     try:
         files = find_data("auto")
     except ValueError as error:

@@ -20,7 +20,10 @@ from creditlab.registry import ConfigError, part_names, registry
 from creditlab.sealed import sync
 from creditlab.tracking.writing import writing
 
-PACKAGES = ("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld")
+PACKAGES = (
+    *("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld"),
+    *("bm25s", "rapidfuzz", "spacy", "PyStemmer"),
+)
 
 
 def manifest(job: Job, panel: Panel, environment: dict[str, Any], warm_start: dict[str, Any]) -> dict[str, Any]:
@@ -87,15 +90,20 @@ def check_start(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
 
 
 def check_same(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raises ConfigError when the games of a run are no longer those it began with."""
+    """Raises ConfigError when the tasks of a run are no longer those it began with.
+
+    Where they were read from does not matter if a hash says what they are.
+    """
     now = json.loads(json.dumps(now))  # as it would be read back
     for key in ("panel", "environment"):
-        changed = [name for name, value in earlier[key].items() if now[key].get(name) != value]
+        hashed = any(name.endswith("_hash") for name in earlier[key])
+        compared = {name: value for name, value in earlier[key].items() if not (hashed and name == "source")}
+        changed = [name for name, value in compared.items() if now[key].get(name) != value]
         if changed:
             name = changed[0]
             raise ConfigError(
                 f"this run cannot be resumed: its {key} has changed, {name} was {earlier[key][name]} and is "
-                f"{now[key].get(name)}; put the games back, or start again with overwrite=true"
+                f"{now[key].get(name)}; put back what it began with, or start again with overwrite=true"
             )
 
 

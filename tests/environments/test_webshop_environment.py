@@ -14,6 +14,7 @@ from conftest import data_path
 from pydantic import TypeAdapter, ValidationError
 
 from creditlab.environments.protocol import Environment, Task
+from creditlab.environments.webshop import environment
 from creditlab.environments.webshop.environment import WebShop
 from creditlab.rollouts import Transition
 from creditlab.testing import check_environment
@@ -32,7 +33,8 @@ def solve(env: WebShop, task: Task) -> list[tuple[str, Transition]]:
 
 
 def asked(task: Task) -> tuple[Any, ...]:
-    return task.payload.asin, task.payload.attributes, task.payload.options
+    goal = task.payload
+    return goal.asin, frozenset(goal.attributes), frozenset(zip(goal.option_names or goal.options, goal.options, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,7 @@ def test_training_and_evaluation_never_ask_for_the_same(mode: Any) -> None:
     assert len({task.id for task in held_out.tasks}) == 60
     trained = {asked(task) for task in env.train_tasks()}
     assert trained.isdisjoint(map(asked, held_out.tasks))
+    assert {task.goal for task in env.train_tasks()}.isdisjoint(task.goal for task in held_out.tasks)
     assert len(env.train_tasks()) > 60
 
 
@@ -118,6 +121,10 @@ def test_the_recorded_shop_is_read_like_the_official_one(monkeypatch: pytest.Mon
         ({"page_size": 0}, "env.page_size must be at least 1, not 0"),
         ({"seed": -1}, "env.seed must not be negative, not -1"),
         ({"data": " "}, "env.data is empty"),
+        ({"kinds": 99}, "env.kinds must be at most 35, not 99"),
+        ({"breadth": 1}, "env.breadth must be at least 3, not 1"),
+        ({"products": 20}, "env.products=20 is fewer than the 35 product kinds; raise it, or lower env.kinds"),
+        ({"hide_clicks": ("Description",)}, "env.hide_clicks takes labels in lower case, not 'Description'"),
         ({"limit": 5}, "env.limit counts the products of env.data; the synthetic catalogue takes env.products"),
         ({"goals": "any"}, "goals"),
     ],
@@ -127,8 +134,16 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message
         TypeAdapter(WebShop).validate_python(options)
 
 
+def test_what_needs_a_missing_package_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "spacy_installed", lambda: False)
+    monkeypatch.setattr(environment, "stemmer_installed", lambda: False)
+    for options, key in (({"nouns": "spacy"}, "env.nouns=spacy"), ({"stemming": True}, "env.stemming=true")):
+        with pytest.raises(ValueError, match=f"^{key} needs .*pip install 'creditlab\\[webshop\\]'$"):
+            WebShop(**options)  # type: ignore[arg-type]
+
+
 def test_a_shop_that_cannot_be_made_says_why_when_it_is_used(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=re.escape("a shop of 35 product kinds needs at least 35 products, not 20")):
-        WebShop(products=20).train_tasks()
+    with pytest.raises(ValueError, match=re.escape("synthetic has 1 human goals, too few for training and evaluation")):
+        WebShop(products=1, kinds=1, instructions=1).train_tasks()
     with pytest.raises(ValueError, match=re.escape(f"env.data: no products at {tmp_path}")):
         WebShop(data=str(tmp_path)).train_tasks()

@@ -173,19 +173,23 @@ def numbered(count: int) -> list[Goal]:
     ("count", "held_out"), [(6910, 500), (1565, 500), (1000, 500), (999, 499), (274, 137), (1, 0), (0, 0)]
 )
 def test_the_first_500_goals_are_held_out_and_never_more_than_half(count: int, held_out: int) -> None:
-    goals = numbered(count)
-    assert split(goals, "eval") == tuple(goals[:held_out])
-    assert split(goals, "train") == tuple(goals[held_out:])
+    assert split(numbered(count)) == (tuple(range(held_out, count)), tuple(range(held_out)))
 
 
 def test_another_number_of_held_out_goals() -> None:
-    goals = numbered(20)
-    assert split(goals, "eval", held_out=3) == tuple(goals[:3])
-    assert split(goals, "train", held_out=3) == tuple(goals[3:])
+    assert split(numbered(20), held_out=3) == (tuple(range(3, 20)), (0, 1, 2))
 
 
 def test_what_is_asked_for_twice_stands_in_one_split_only() -> None:
-    goals = numbered(6)
-    twice = [*goals[:4], replace(goals[0], instruction="the same in other words", price_upper=50.0), goals[5]]
-    assert split(twice, "eval") == tuple(goals[:3])
-    assert split(twice, "train") == (goals[3], goals[5])
+    first, *others = numbered(6)
+    pair = replace(first, attributes=("round", "heavy"), options=("oak", "large"), instruction="a pair")
+    turned = replace(pair, attributes=("heavy", "round"), options=("large", "oak"), instruction="turned", price_upper=50.0)
+    same_words = replace(others[-1], asin="ANOTHER", instruction=first.instruction)
+    goals = [first, pair, *others[:2], turned, same_words, replace(first, instruction="in other words"), others[3]]
+    assert split(goals, held_out=3) == ((3, 7), (0, 1, 2))
+
+
+def test_a_named_option_is_another_one_than_the_same_value_of_another_name() -> None:
+    (goal, *_) = numbered(1)
+    one, other = (replace(goal, instruction=name, options=("oak",), option_names=(name,)) for name in ("top", "legs"))
+    assert split([one, other, replace(one, instruction="again")], held_out=1) == ((1,), (0,))

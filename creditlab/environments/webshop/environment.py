@@ -12,23 +12,24 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from creditlab.environments.announced import Announced
 from creditlab.environments.panels import freeze_panel
 from creditlab.environments.protocol import Environment, Panel, Task
 from creditlab.environments.webshop.catalogue import Catalogue, find_data, load_catalogue, read_catalogue
 from creditlab.environments.webshop.episode import Reading, WebShopEpisode
 from creditlab.environments.webshop.expert import Expert, slip
 from creditlab.environments.webshop.goals import server_goals, split
-from creditlab.environments.webshop.index import Index, build_index
+from creditlab.environments.webshop.index import Index, build_index, stemmer_installed
 from creditlab.environments.webshop.nouns import Nouns, find_nouns, spacy_installed
 from creditlab.environments.webshop.records import Goal
 from creditlab.environments.webshop.scorer import Scorer
 from creditlab.environments.webshop.session import Shop
-from creditlab.environments.webshop.synthetic import synthetic_records
+from creditlab.environments.webshop.synthetic import LEAST_BREADTH, synthetic_records
 from creditlab.environments.webshop.views import Tracker
 from creditlab.environments.webshop.vocabulary import phrases, texts
+from creditlab.environments.webshop.wordlists import KINDS
 
 _CACHE = "~/.cache/creditlab/webshop"
-_SPLITS: tuple[Literal["train"], Literal["eval"]] = ("train", "eval")
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,25 @@ class WebShop(Environment):
             raise ValueError("env.data is empty; give a folder or auto, or leave it out for the synthetic catalogue")
         if self.data is None and self.limit is not None:
             raise ValueError("env.limit counts the products of env.data; the synthetic catalogue takes env.products")
+        if self.data is None:
+            self._check_synthetic()
+        if loud := [label for label in self.hide_clicks if label != label.lower()]:
+            raise ValueError(f"env.hide_clicks takes labels in lower case, not {loud[0]!r}")
         if self.nouns == "spacy" and not spacy_installed():
             raise ValueError("env.nouns=spacy needs the spaCy model: pip install 'creditlab[webshop]'")
+        if self.stemming and not stemmer_installed():
+            raise ValueError("env.stemming=true needs PyStemmer: pip install 'creditlab[webshop]'")
+
+    def _check_synthetic(self) -> None:
+        kinds = self.kinds or len(KINDS)
+        if kinds > len(KINDS):
+            raise ValueError(f"env.kinds must be at most {len(KINDS)}, not {self.kinds}")
+        if self.products < kinds:
+            raise ValueError(
+                f"env.products={self.products} is fewer than the {kinds} product kinds; raise it, or lower env.kinds"
+            )
+        if self.breadth is not None and self.breadth < LEAST_BREADTH:
+            raise ValueError(f"env.breadth must be at least {LEAST_BREADTH}, not {self.breadth}")
 
     @property
     def role(self) -> str:
@@ -156,6 +174,8 @@ class WebShop(Environment):
             "title_nouns": self._nouns.name,
             "stemming": self.stemming,
             "observation_mode": self.observation_mode,
+            "show_attributes": self.show_attributes,
+            "page_size": self.page_size,
             "horizon": self.horizon,
         }
 
@@ -166,7 +186,9 @@ class WebShop(Environment):
                 self.products, self.seed, kinds=self.kinds, breadth=self.breadth, instructions=self.instructions
             )
             return read_catalogue(*records, source="synthetic")
-        return load_catalogue(find_data(self.data), self.limit, cache=self._folder)
+        return load_catalogue(
+            find_data(self.data), self.limit, cache=self._folder, progress=Announced("reading the products")
+        )
 
     @property
     def _folder(self) -> Path:
@@ -204,23 +226,26 @@ class WebShop(Environment):
     @cached_property
     def _splits(self) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
         """Training and evaluation tasks, which never overlap; a task is named by its number in the server's order."""
-        numbers = {id(goal): number for number, goal in enumerate(self._goals)}
-
-        def task(goal: Goal) -> Task:
-            return Task(f"{self.goals}-{numbers[id(goal)]}", goal.category, goal.instruction, payload=goal)
-
-        training, evaluation = (split(self._goals, name, self.held_out) for name in _SPLITS)
+        training, evaluation = split(self._goals, self.held_out)
         if not training or not evaluation:
             raise ValueError(
                 f"{self._catalogue.source} has {len(self._goals)} {self.goals} goals, too few for training and evaluation: "
                 "sell more products, or choose the other env.goals"
             )
-        return tuple(map(task, training)), tuple(map(task, evaluation))
+        return tuple(map(self._task, training)), tuple(map(self._task, evaluation))
+
+    def _task(self, number: int) -> Task:
+        goal = self._goals[number]
+        return Task(f"{self.goals}-{number}", goal.category, goal.instruction, payload=goal)
 
     def _digest(self, task: Task) -> str:
-        """What decides an episode of a task: the goal, what is sold, how it is searched and how titles are read."""
-        facts = (asdict(task.payload), self._catalogue.digest, self.stemming, self._nouns.name)
+        """What decides the worth of a purchase and what a search finds: the goal, all that is sold, and how it is read."""
+        facts = (asdict(task.payload), self._catalogue.digest, self._prices_digest, self.stemming, self._nouns.name)
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def _prices_digest(self) -> str:
+        return hashlib.sha256(json.dumps(self._served[1]).encode()).hexdigest()
 
 
 class EpisodeExpert:

@@ -92,23 +92,25 @@ def server_goals(
     return tuple(goals), prices
 
 
-def split(goals: Sequence[Goal], name: Literal["train", "eval"], held_out: int = HELD_OUT) -> tuple[Goal, ...]:
-    """The first `held_out` goals for evaluation, but never more than half of them, or the rest for training.
+def split(goals: Sequence[Goal], held_out: int = HELD_OUT) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of the training goals and of those held out: the first `held_out`, but never more than half of all.
 
-    A training goal that asks for the same as one held out is left away, whatever its words and price bound, so that the
-    splits never overlap.
+    A training goal that asks for the same as one held out, in whatever order, words and price, or in the same words, is left
+    away, so that the splits never overlap.
     """
     border = min(held_out, len(goals) // 2)
-    evaluation = tuple(goals[:border])
-    if name == "eval":
-        return evaluation
-    known = set(map(_asked, evaluation))
-    return tuple(goal for goal in goals[border:] if _asked(goal) not in known)
+    asked = set(map(_asked, goals[:border]))
+    told = {goal.instruction for goal in goals[:border]}
+    training = (
+        n for n, goal in enumerate(goals) if n >= border and _asked(goal) not in asked and goal.instruction not in told
+    )
+    return tuple(training), tuple(range(border))
 
 
-def _asked(goal: Goal) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _asked(goal: Goal) -> tuple[str, frozenset[str], frozenset[tuple[str, str]]]:
     """What a goal asks for: the product it was made from, attributes and options."""
-    return goal.asin, goal.attributes, goal.options
+    names = goal.option_names or ("",) * len(goal.options)
+    return goal.asin, frozenset(goal.attributes), frozenset(zip(names, goal.options, strict=True))
 
 
 def _goal(

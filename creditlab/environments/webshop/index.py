@@ -139,13 +139,18 @@ def build_index(
     return Index(products, *found, tokens)
 
 
+def stemmer_installed() -> bool:
+    """Whether PyStemmer is there."""
+    return find_spec("Stemmer") is not None
+
+
 def _tokenizer(stemming: bool) -> Tokens:
     def words(text: str) -> list[str]:
         return [word for word in _TOKEN.findall(text.lower()) if word not in STOP_WORDS]
 
     if not stemming:
         return words
-    if not find_spec("Stemmer"):
+    if not stemmer_installed():
         raise ValueError("stemming needs PyStemmer: pip install 'creditlab[webshop]', or switch it off")
     from Stemmer import Stemmer
 

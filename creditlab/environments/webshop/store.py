@@ -9,23 +9,27 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import IO, Any, overload
 
 from creditlab.environments.webshop.parsing import Names, ProductReader
 from creditlab.environments.webshop.records import Product
 from creditlab.environments.webshop.shelves import Shelf, goal_count, pack, unpack
 from creditlab.environments.webshop.streaming import ADVICE, Progress, list_entries, object_entries
 from creditlab.sealed import seal, unseal
+
+_log = logging.getLogger(__name__)
 
 FORMAT = 1
 """Raised whenever a change to the code makes stored catalogues differ from fresh ones."""
@@ -34,6 +38,8 @@ _KEPT = 4096
 """Products that are kept in memory once read."""
 _MANY_GOALS = 1 << 40
 """Where the count of one product's goals stops, so that sums stay in 64 bits."""
+_PATIENCE, _PAUSE = 4 * 3600.0, 0.2
+"""Seconds to wait for another process that builds the same store, and between two looks."""
 _TABLE = """CREATE TABLE products
     (position INTEGER PRIMARY KEY, asin TEXT UNIQUE, low REAL, high REAL, goals INTEGER, wished INTEGER, line TEXT)"""
 _COLUMNS = "INSERT INTO products VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -208,8 +214,28 @@ def _key(files: Names, limit: int | None) -> str:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Waits until no other process builds the same store; a lock ends with its process."""
+    """Waits until no other process builds the same store; a lock ends with its process.
+
+    Raises TimeoutError, naming the lock, after hours.
+    """
     with lock.open("w") as file:
-        with suppress(OSError):  # a file system without locks: both build, and one of them stays
-            fcntl.flock(file, fcntl.LOCK_EX)
+        waited, began = False, time.monotonic()
+        while not _locked(file):
+            if not waited:
+                _log.warning("another process stores the catalogue in %s; waiting for it", lock.parent)
+                waited = True
+            if time.monotonic() - began > _PATIENCE:
+                raise TimeoutError(f"another process has held {lock} for {_PATIENCE / 3600:.0f} hours")
+            time.sleep(_PAUSE)
         yield
+
+
+def _locked(file: IO[str]) -> bool:
+    """Takes the lock if nobody has it; on a file system without locks both build, and one of the stores stays."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -35,6 +35,9 @@ _OPTION_REQUESTS = ((" in ", "{value}", " and "), (" with ", "{option} {value}",
 """How people ask for options: the words before them, each option, the words between two."""
 _SYNTHETIC_REQUEST = "Find me {attributes} {query} for {use}"
 
+LEAST_BREADTH = 3
+"""Attributes that every product has."""
+
 _SIGNS = ascii_uppercase + digits
 _IDS = len(_SIGNS) ** 8
 _STRIDE = 1_743_560_238_451
@@ -97,8 +100,8 @@ def synthetic_records(
 
 def _sold(kinds: int | Sequence[str] | None, breadth: int | None) -> tuple[Kind, ...]:
     """The kinds on sale, cut to the breadth."""
-    if breadth is not None and breadth < 3:
-        raise ValueError(f"products need at least 3 attributes and option values to choose from, not {breadth}")
+    if breadth is not None and breadth < LEAST_BREADTH:
+        raise ValueError(f"products need at least {LEAST_BREADTH} attributes and option values to choose from, not {breadth}")
     table = {kind.name: kind for kind in KINDS}
     if kinds is None:
         names = tuple(table)
