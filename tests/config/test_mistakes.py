@@ -17,19 +17,27 @@ MATCHES = (
     "similar_state, state_only, state_rubric, task, turn"
 )
 METHODS = "bipace, ccpo, covgpo, g2po, gigpo, graphgpo, grpo, hgpo, mcgpo, progpo, rloo"
-PAPER = ", ".join(f"paper/alfworld_{model}" for model in ("qwen2.5_1.5b", "qwen2.5_7b", "qwen3_4b", "qwen3_8b"))
+PAPER = ", ".join(
+    f"paper/{env}_{model}"
+    for env in ("alfworld", "webshop")
+    for model in ("qwen2.5_1.5b", "qwen2.5_7b", "qwen3_4b", "qwen3_8b")
+)
+TUNED = (
+    "ccpo_webshop, g2po_webshop, gigpo_webshop, graphgpo_alfworld, graphgpo_webshop, hgpo_webshop, mcgpo_alfworld, "
+    "mcgpo_webshop"
+)
 
 UNKNOWN_COMPONENTS = {
     "method=grpoo": f"unknown method 'grpoo', did you mean 'grpo'?; available: {METHODS}",
     "method=": f"unknown method ''; available: {METHODS}",
     "method=grpo.yaml": f"unknown method 'grpo.yaml', did you mean 'grpo'?; available: {METHODS}",
-    "env=webshp": "unknown env 'webshp'; available: alfworld",
+    "env=webshp": "unknown env 'webshp', did you mean 'webshop'?; available: alfworld, webshop",
     "match=state_onli": f"unknown match 'state_onli', did you mean 'state_only'?; available: {MATCHES}",
     "method=grpo aux=[pear]": "unknown aux 'pear', did you mean 'pair'?; available: pair",
     "method=grpo aux=[pair] match@aux.pair.match=nope": f"unknown match 'nope'; available: {MATCHES}",
     "experiment=nope": f"unknown experiment 'nope'; available: quick, {PAPER}",
-    "preset=nope": "unknown preset 'nope'; available: hf_alfworld, tiny_alfworld",
-    "tuning@method=nope": "unknown tuning 'nope'; available: graphgpo_alfworld, mcgpo_alfworld",
+    "preset=nope": "unknown preset 'nope'; available: hf_alfworld, hf_webshop, tiny_alfworld, tiny_webshop",
+    "tuning@method=nope": f"unknown tuning 'nope'; available: {TUNED}",
 }
 UNKNOWN_KEYS = {
     "methd=grpo": "unknown key 'methd', did you mean 'method'?; valid keys: aux, ",
@@ -58,7 +66,7 @@ UNKNOWN_KEYS = {
     "method=bipace match.layer=99": (
         "match=hidden_state wants the hidden state after layer 99; model=tiny has 2 layers: give -3 … 2"
     ),
-    "env=3": "unknown env '3'; available: alfworld",
+    "env=3": "unknown env '3'; available: alfworld, webshop",
     "method=grpo match@aux.pair.match=state_only": (
         "unknown key 'match@aux.pair.match'; valid keys: method@base; aux=[pair] adds it"
     ),
