@@ -79,7 +79,11 @@ def test_code_plugins_and_configuration_are_those_of_the_wheel(run: Run, site: P
 
 def test_the_wheel_holds_every_file_of_the_sources(site: Path) -> None:
     for source, target in (("creditlab", "creditlab"), ("plugins", "."), ("conf", "creditlab/conf")):
-        files = [p.relative_to(ROOT / source) for p in (ROOT / source).rglob("*") if p.suffix in (".py", ".yaml", ".typed", ".html", ".css")]
+        files = [
+            p.relative_to(ROOT / source)
+            for p in (ROOT / source).rglob("*")
+            if p.suffix in (".py", ".yaml", ".typed", ".html", ".css")
+        ]
         assert files
         assert not [str(name) for name in files if not (site / target / name).exists()]
     assert not list(site.glob("tests*"))
