@@ -302,7 +302,7 @@ def _rows(metrics: Metrics) -> list[tuple[str, Callable[[Metrics], float], Calla
     def of(name: str) -> Callable[[Metrics], float]:
         return lambda metrics: metrics[name]
 
-    families = sorted(name.split("/")[1] for name in metrics if name.count("/") == 2)
+    families = m.families(metrics)
     return [
         (SUCCESS, of(m.VAL_SUCCESS), percent),
         *((f"  {family}", of(m.family_success(family)), percent) for family in families),

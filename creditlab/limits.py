@@ -7,6 +7,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from creditlab.plaintext import clean, reason
+
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUP = Path("/proc/self/cgroup")
 _NO_LIMIT = 1 << 60
@@ -70,3 +72,13 @@ def _folders(cgroups: Path, own: Path, controller: str) -> list[Path]:
             inner = root / place.lstrip("/")
             found += [path for path in (inner, *inner.parents) if path == root or root in path.parents]
     return found
+
+
+def user_path(key: str, text: str) -> Path:
+    """A path that a user wrote, variables and `~` filled in; raises ValueError naming the key where there can be none."""
+    try:
+        path = Path(os.path.expandvars(text)).expanduser()
+        path.exists()
+    except (RuntimeError, OSError, ValueError) as error:  # no such home, a name that is too long, a character that none has
+        raise ValueError(f"{key}: {clean(text, 60)} is no path: {reason(error)}") from None
+    return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -19,7 +20,10 @@ from creditlab.training.settings import RunSettings
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted((ROOT / "creditlab").rglob("*.py"))
 PLUGINS = sorted((ROOT / "plugins").rglob("*.py"))
-SOURCE = [*CORE, *PLUGINS]
+EXAMPLES_FOLDER = ROOT / "docs" / "examples"
+EXAMPLES = sorted(path for package in EXAMPLES_FOLDER.glob("*/*/__init__.py") for path in package.parent.rglob("*.py"))
+"""The packages of the examples, without their tests."""
+SOURCE = [*CORE, *PLUGINS, *EXAMPLES]
 PLUGIN_PACKAGES = sorted(path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").exists())
 LONGEST_FILE = 400
 
@@ -28,11 +32,11 @@ MAY_IMPORT = {
     "sealed": {"strict_json"},
     "rollouts": {"strict_json"},
     "credit": {"rollouts"},
-    "hookspecs": {"credit", "rollouts"},
+    "hookspecs": {"credit", "environments.panels", "environments.protocol", "rollouts"},
     "options": {"hookspecs"},
     "registry": {"hookspecs", "options"},
     "testing": {"credit", "environments", "hookspecs", "policy", "rollouts"},
-    "limits": set(),
+    "limits": {"plaintext"},
     "plaintext": set(),
     "environments": {"hookspecs", "limits", "plaintext", "rollouts", "sealed", "strict_json"},
     "policy": {"hookspecs", "plaintext", "rollouts"},
@@ -43,6 +47,8 @@ MAY_IMPORT = {
 """Packages of the core and what each may know of the others; those that put them together are not listed."""
 PURE = ("credit", "rollouts", "hookspecs", "testing", "environments", "options", "registry", "config", "cli", "mistakes")
 """Parts that never load torch; `policy` and `learner` do, below their settings."""
+BELOW_HOOKSPECS = ("dice", "panels", "protocol")
+"""Modules of the environments that the contract is made of; the others stand above it."""
 PLUGIN_MAY_IMPORT = ("creditlab.credit", "creditlab.hookspecs", "creditlab.testing")
 PLUGIN_LIBRARIES = {"numpy", "scipy", "pydantic"}
 FORBIDDEN_MODULES = {"pickle", "cloudpickle", "dill", "joblib", "random", "uuid", "argparse"}
@@ -96,6 +102,7 @@ DECLARED = {
 def test_the_rules_cover_files_that_exist() -> None:
     assert {package_of(path) for path in CORE} >= {*MAY_IMPORT, *PURE}
     assert len(PLUGIN_PACKAGES) >= 4
+    assert {path.relative_to(EXAMPLES_FOLDER).parts[1] for path in EXAMPLES} == {"creditlab_example", "creditlab_taxi"}
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)
@@ -107,6 +114,13 @@ def test_core_packages_import_only_what_they_may_know(package: str) -> None:
             assert not strangers, f"{label(path)} imports {strangers}; {package} may import {sorted(MAY_IMPORT[package])}"
 
 
+@pytest.mark.parametrize("module", BELOW_HOOKSPECS)
+def test_what_the_contract_takes_from_the_environments_knows_only_rollouts(module: str) -> None:
+    allowed = ["creditlab.rollouts", *(f"creditlab.environments.{name}" for name in BELOW_HOOKSPECS)]
+    names = list(imports(ROOT / "creditlab" / "environments" / f"{module}.py"))
+    assert not [name for name in names if within(name, "creditlab") and not within(name, *allowed)]
+
+
 def test_nothing_in_the_core_imports_a_plugin() -> None:
     for path in CORE:
         assert not [name for name in imports(path) if within(name, "plugins", *PLUGIN_PACKAGES)], label(path)
@@ -115,13 +129,32 @@ def test_nothing_in_the_core_imports_a_plugin() -> None:
 def test_plugins_import_credit_hookspecs_and_testing_only() -> None:
     for path in PLUGINS:
         own = path.relative_to(ROOT / "plugins").parts[0]
-        for name in imports(path):
-            if within(name, "creditlab"):
-                assert within(name, *PLUGIN_MAY_IMPORT), f"{label(path)} imports {name}"
-            else:
-                top = name.partition(".")[0]
-                known = top in sys.stdlib_module_names or top in {own, "torch"} | PLUGIN_LIBRARIES
-                assert known, f"{label(path)} imports {name}"
+        assert not list(strangers_to_a_plugin(path, {own, "torch"}))
+
+
+def test_packages_in_the_examples_keep_to_the_same_and_to_their_dependencies() -> None:
+    for path in EXAMPLES:
+        folder, own, *_ = path.relative_to(EXAMPLES_FOLDER).parts
+        project = tomllib.loads((EXAMPLES_FOLDER / folder / "pyproject.toml").read_text())["project"]
+        declared = {re.split(r"[^\w]", requirement)[0] for requirement in project["dependencies"]}
+        assert not list(strangers_to_a_plugin(path, {own, *declared}))
+
+
+def test_an_import_that_a_plugin_may_not_make_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text("import numpy, gymnasium, creditlab_pair\nfrom creditlab.environments.panels import freeze_panel\n")
+    found = {"gymnasium", "creditlab_pair", "creditlab.environments.panels.freeze_panel"}
+    assert set(strangers_to_a_plugin(path, set())) == found
+    assert set(strangers_to_a_plugin(path, {"gymnasium", "creditlab_pair", "creditlab"})) == {max(found, key=len)}
+
+
+def strangers_to_a_plugin(path: Path, libraries: set[str]) -> Iterator[str]:
+    """What a file imports beside the three parts of the core, the standard library and its libraries."""
+    for name in imports(path):
+        top = name.partition(".")[0]
+        known = top in sys.stdlib_module_names or top in libraries | PLUGIN_LIBRARIES
+        if not (within(name, *PLUGIN_MAY_IMPORT) if within(name, "creditlab") else known):
+            yield name
 
 
 def test_torch_in_plugins_belongs_to_an_auxiliary_loss() -> None:

@@ -87,9 +87,10 @@ def encode_target(settings: PromptSettings, tokenizer: Any, action: str) -> Ids:
     ids = [*tokenizer(response_for(settings, action), add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
     read = project(settings, tokenizer.decode(ids, skip_special_tokens=True))
     if not read.valid or read.action != action.lower().strip():
+        hint = "model=tiny needs layout=compact style=action_only, and words that its tokenizer was made from"
         raise ValueError(
             f"prompt.layout={settings.layout} prompt.style={settings.style} does not suit the model: its tokenizer turns the "
-            f"response for {action!r} into one that reads {read.action!r}; model=tiny needs layout=compact style=action_only"
+            f"response for {action!r} into one that reads {read.action!r}; {hint}"
         )
     if len(ids) > settings.max_response_tokens:
         raise ValueError(f"the response for {action!r} has {len(ids)} tokens: raise prompt.max_response_tokens to that")

@@ -12,13 +12,15 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from creditlab.policy.settings import TinyModel
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
+_WORD = r"[^\s\p{Nd}\p{P}\p{S}\p{C}]+"
+"""Letters of any script and what belongs to them, such as accents."""
 PROMPT_WORDS = "| task can now act >"
 
 
 def split_pattern(phrases: Iterable[str]) -> str:
     """The regular expression of one token: a fixed phrase (longest first), a word, a number, or another sign."""
     fixed = {" ".join(p.lower().split()) for p in phrases} - {""}
-    return "|".join([*_prefix_tree(fixed), "[a-z]+", r"\d+", r"[^\sa-z\d]"])
+    return "|".join([*_prefix_tree(fixed), _WORD, r"\p{Nd}+", r"\S"])
 
 
 def build_tokenizer(texts: Iterable[str], phrases: Iterable[str] = ()) -> PreTrainedTokenizerFast:

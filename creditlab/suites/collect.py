@@ -54,7 +54,7 @@ def curve_of(finished: FinishedRun) -> Curve:
     """
     run, record = finished.run, finished.record
     points = [point for point in record["evaluations"] if point[STEP] in run.schedule]
-    families = sorted(name.split("/")[1] for name in points[0]["metrics"] if name.count("/") == 2)
+    families = m.families(points[0]["metrics"])
     try:
         return Curve(
             method=run.entry.name,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 # training rollouts of one update; error trajectories are counted in EPISODE_ERRORS and nowhere else
@@ -113,3 +114,11 @@ METRICS: Final[Mapping[str, str]] = {
 def family_success(family: str) -> str:
     """Name of the held-out success rate of one task family."""
     return f"val/{family}/success_rate"
+
+
+def families(metrics: Iterable[str]) -> list[str]:
+    """The task families whose held-out success rate is among these metrics, sorted."""
+    return sorted(name[len("val/") : -len("/success_rate")] for name in metrics if _FAMILY.match(name))
+
+
+_FAMILY = re.compile(r"val/.+/success_rate", re.DOTALL)

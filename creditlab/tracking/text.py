@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from creditlab.plaintext import printable
+
 _BARS = "▁▂▃▄▅▆▇█"
 _SMALLEST_SPAN = 0.1
 """A curve flatter than ten points is not blown up to full height."""
 
 
 def encodable(text: str, encoding: str) -> str:
-    """The text with `?` for what a stream of this encoding cannot show."""
-    return text.encode(encoding, "replace").decode(encoding)
+    """The text with `?` for what a stream of this encoding cannot show, and without what would steer a terminal."""
+    harmless = "\n".join(map(printable, text.split("\n")))
+    return harmless.encode(encoding, "replace").decode(encoding)
 
 
 def percent(share: float) -> str:

@@ -452,9 +452,7 @@ TABLE_WITHOUT_WISHES = read(ITEM, wishes=()).products[0]
 def test_a_cache_that_cannot_be_written_is_one_error(tmp_path: Path) -> None:
     files = write(tmp_path, [ITEM])
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        ValueError, match=r"cannot store the catalogue in .*file/cache: .*; give another folder for the cache"
-    ):
+    with pytest.raises(ValueError, match=r"cannot store the catalogue in .*file/cache: .*; set env.cache to another folder"):
         load_catalogue(files, cache=tmp_path / "file" / "cache", stored_from=0)
 
 

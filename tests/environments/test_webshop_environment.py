@@ -16,6 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from creditlab.environments.protocol import Environment, Task
 from creditlab.environments.webshop import environment
 from creditlab.environments.webshop.environment import WebShop
+from creditlab.policy.policy import encode_target
+from creditlab.policy.settings import PromptSettings
+from creditlab.policy.tiny import build_tokenizer
 from creditlab.rollouts import Transition
 from creditlab.testing import check_environment
 
@@ -146,4 +149,46 @@ def test_a_shop_that_cannot_be_made_says_why_when_it_is_used(tmp_path: Path) -> 
     with pytest.raises(ValueError, match=re.escape("synthetic has 1 human goals, too few for training and evaluation")):
         WebShop(products=1, kinds=1, instructions=1).train_tasks()
     with pytest.raises(ValueError, match=re.escape(f"env.data: no products at {tmp_path}")):
+        WebShop(data=str(tmp_path)).train_tasks()
+
+
+def test_an_official_shop_with_letters_of_any_script_can_be_shopped(tmp_path: Path) -> None:
+    titles = ["Café Mug Ångström Red", "中文 Lampe für Zuhause", "Naïve Crème Brûlée Set", "Mug 5 m² Rug"] * 3
+    asins = [f"B{number:09d}" for number in range(len(titles))]
+    items = [
+        {
+            "asin": asin, "name": title, "category": "a/b", "query": "mugs", "product_category": "Home › Küche",
+            "full_description": "très bien", "small_description": ["œuvre"], "pricing": "$5.00", "images": [""],
+            "customization_options": {"Größe": [{"value": "groß"}]},
+        }
+        for asin, title in zip(asins, titles, strict=True)
+    ]  # fmt: skip
+    asked = {"instruction_attributes": ["bien"], "instruction_options": ["groß"]}
+    wishes = {
+        asin: [{"asin": asin, "instruction": f"i want {asin} {t}", **asked}] for asin, t in zip(asins, titles, strict=True)
+    }
+    for name, content in (("items.json", items), ("items_ins.json", {}), ("items_human_ins.json", wishes)):
+        (tmp_path / name).write_text(json.dumps(content))
+    env = WebShop(data=str(tmp_path), nouns="rules", cache=str(tmp_path / "cache"), quoted=False)
+    tokenizer = build_tokenizer(env.vocabulary(), env.phrases)
+    for task in env.train_tasks():
+        *_, (_, last) = played = solve(env, task)
+        assert last.success
+        for action, _ in played[1:]:
+            encode_target(PromptSettings(), tokenizer, action)  # refuses an action that does not come back
+
+
+@pytest.mark.parametrize("key", ["data", "cache"])
+@pytest.mark.parametrize("path", ["~nobody-of-this-name/x", "x" * 5000])
+def test_what_can_be_no_path_is_named(key: str, path: str, tmp_path: Path) -> None:
+    env = WebShop(**{"data": str(data_path("webshop")), "nouns": "rules", key: path})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=rf"^env\.{key}: .* is no path: "):
+        env.train_tasks()
+
+
+def test_what_the_files_hold_is_told_with_its_key(tmp_path: Path) -> None:
+    (tmp_path / "items.json").write_text('[{"asin": "B\\u0000"}]')
+    for name in ("items_ins.json", "items_human_ins.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(ValueError, match=rf"^env\.data: {tmp_path}/items\.json: record 1 has the id .* with a character"):
         WebShop(data=str(tmp_path)).train_tasks()

@@ -150,7 +150,7 @@ def test_an_instruction_without_attributes_is_an_error_that_names_the_product() 
 def test_a_catalogue_without_goals_is_an_error() -> None:
     silent = shop(replace(TABLE, human=TABLE.human[1:], instruction=None))
     for mode in ("human", "synthetic"):
-        with pytest.raises(ValueError, match=f"^shop: there is no {mode} goal in it; take goals of the other kind"):
+        with pytest.raises(ValueError, match=f"^shop: there is no {mode} goal in it; take the other env.goals"):
             server_goals(silent, mode, 0)
 
 
@@ -159,7 +159,7 @@ def test_more_synthetic_goals_than_fit_are_refused_before_they_are_made(monkeypa
     assert len(synthetic_goals(shop(TABLE), {TABLE.asin: 20.0}, Random(0))) == 6
     huge = replace(TABLE, asin="H", options={str(number): tuple("abcdefghij") for number in range(30)})
     with pytest.raises(
-        ValueError, match=rf"have {10**30} synthetic goals, more than 6; take fewer of them \(limit\) or human"
+        ValueError, match=rf"have {10**30} synthetic goals, more than 6; take fewer products \(env.limit\) or env.goals=human"
     ):
         synthetic_goals(shop(huge), {"H": 20.0}, Random(0))
 

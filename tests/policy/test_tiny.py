@@ -201,3 +201,10 @@ def test_the_longest_phrase_that_is_no_part_of_a_word_is_taken(phrases: set[str]
         expected += [token] if token != " " else []
         before, rest = token[-1], rest[len(token) :]
     assert tokens(tokenizer, " ".join(text.split())) == expected
+
+
+@pytest.mark.parametrize("word", ["café", "naïve", "שלום", "m²", "ﬁne", "ångström"])
+def test_a_word_of_any_script_is_one_token(word: str) -> None:
+    tokenizer = build_tokenizer([f"a {word} b"], ["search["])
+    assert tokens(tokenizer, f"a {word}, 12{word} b") == ["a", word, "<unk>", "<unk>", word, "b"]
+    assert len(encode_target(PromptSettings(), build_tokenizer([f"{word} ]"], ["search["]), f"search[{word}]")) == 4

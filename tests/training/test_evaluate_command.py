@@ -102,7 +102,7 @@ def test_a_run_in_webshop_comes_out_as_it_was_logged_and_plays_other_goals(
     without_figures(monkeypatch)
     shop = ("env=webshop", "env.products=20", "env.kinds=2", "env.breadth=3", "env.nouns=rules", "training.updates=1")
     ours = [option for option in TINY if not option.startswith(("env.", "training."))]
-    job = compose_job([*ours, *shop, "env.horizon=6", f"run_root={root / 'runs'}", f"warm_start.cache={root / 'cache'}"])
+    job = compose_job([*ours, *shop, "env.horizon=6", f"run_root={root / 'shops'}", f"warm_start.cache={root / 'cache'}"])
     assert train(job) == 0
     facts = result(capsys, f"run={job.folder}")
     earlier = logged(job.folder, 1)

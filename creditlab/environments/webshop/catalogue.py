@@ -16,6 +16,7 @@ from creditlab.environments.webshop.records import Product
 from creditlab.environments.webshop.shelves import ListedShelf, Shelf, pack
 from creditlab.environments.webshop.store import open_store
 from creditlab.environments.webshop.streaming import ADVICE, Progress, list_entries, object_entries
+from creditlab.limits import user_path
 
 DATA_VARIABLE = "WEBSHOP_DATA"
 _DEFAULT_DATA = "~/.cache/webshop"
@@ -56,8 +57,7 @@ class Catalogue:
 
 def data_place(where: str = "auto") -> Path:
     """Where official files are looked for, whether or not they are there."""
-    place = os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA if where == "auto" else os.path.expandvars(where)
-    return Path(place).expanduser()
+    return user_path("env.data", os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA if where == "auto" else where)
 
 
 def find_data(where: str) -> Names:

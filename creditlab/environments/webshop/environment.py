@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -24,10 +25,11 @@ from creditlab.environments.webshop.nouns import Nouns, find_nouns, spacy_instal
 from creditlab.environments.webshop.records import Goal
 from creditlab.environments.webshop.scorer import Scorer
 from creditlab.environments.webshop.session import Shop
-from creditlab.environments.webshop.synthetic import LEAST_BREADTH, synthetic_records
+from creditlab.environments.webshop.synthetic import LEAST_BREADTH, MOST_PRODUCTS, synthetic_records
 from creditlab.environments.webshop.views import Tracker
 from creditlab.environments.webshop.vocabulary import phrases, texts
 from creditlab.environments.webshop.wordlists import KINDS
+from creditlab.limits import user_path
 
 _CACHE = "~/.cache/creditlab/webshop"
 
@@ -92,6 +94,8 @@ class WebShop(Environment):
             value = getattr(self, key)
             if value is not None and value < 1:
                 raise ValueError(f"env.{key} must be at least 1, not {value}")
+        if self.limit is not None and self.limit > sys.maxsize:
+            raise ValueError(f"env.limit must be at most {sys.maxsize}, not {self.limit}")
         if self.seed < 0:
             raise ValueError(f"env.seed must not be negative, not {self.seed}")
         if self.data is not None and not self.data.strip():
@@ -111,6 +115,8 @@ class WebShop(Environment):
         kinds = self.kinds or len(KINDS)
         if kinds > len(KINDS):
             raise ValueError(f"env.kinds must be at most {len(KINDS)}, not {self.kinds}")
+        if self.products > MOST_PRODUCTS:
+            raise ValueError(f"env.products must be at most {MOST_PRODUCTS}, not {self.products}")
         if self.products < kinds:
             raise ValueError(
                 f"env.products={self.products} is fewer than the {kinds} product kinds; raise it, or lower env.kinds"
@@ -171,6 +177,7 @@ class WebShop(Environment):
             "seed": self.seed,
             "train_goals": len(training),
             "eval_goals": len(evaluation),
+            "repeated_goals": len(self._goals) - len(training) - len(evaluation),
             "title_nouns": self._nouns.name,
             "stemming": self.stemming,
             "observation_mode": self.observation_mode,
@@ -186,13 +193,16 @@ class WebShop(Environment):
                 self.products, self.seed, kinds=self.kinds, breadth=self.breadth, instructions=self.instructions
             )
             return read_catalogue(*records, source="synthetic")
-        return load_catalogue(
-            find_data(self.data), self.limit, cache=self._folder, progress=Announced("reading the products")
-        )
+        try:
+            progress = Announced("reading the products")
+            return load_catalogue(find_data(self.data), self.limit, cache=self._folder, progress=progress)
+        except ValueError as error:
+            told = str(error)
+            raise ValueError(told if told.startswith("env.") else f"env.data: {told}") from None
 
     @property
     def _folder(self) -> Path:
-        return Path(self.cache or _CACHE).expanduser()
+        return user_path("env.cache", self.cache or _CACHE)
 
     @cached_property
     def _served(self) -> tuple[tuple[Goal, ...], dict[str, float]]:
@@ -230,7 +240,7 @@ class WebShop(Environment):
         if not training or not evaluation:
             raise ValueError(
                 f"{self._catalogue.source} has {len(self._goals)} {self.goals} goals, too few for training and evaluation: "
-                "sell more products, or choose the other env.goals"
+                "with those left away that ask for what a held-out one does; take more products, or the other env.goals"
             )
         return tuple(map(self._task, training)), tuple(map(self._task, evaluation))
 

@@ -24,7 +24,8 @@ MALFORMED = ("buy now", "click buy now", "search for it", "add to cart", "open t
 _FAR = 2
 """Pages of results that the expert turns at most before it searches with words of its own."""
 _BRACKET = re.compile(r"[][]")
-_WORD = re.compile(r"[^\W\d_]{2,}|\d{2,}")
+_WORD = re.compile(r"[^\W\d_\u4e00-\u9fff]{2,}|\d{2,}")
+"""Chinese signs are left out, for an answer that holds one counts as malformed."""
 
 
 class Expert:

@@ -55,7 +55,7 @@ def synthetic_goals(catalogue: Catalogue, prices: dict[str, float], rng: Random)
     if (count := catalogue.shelf.synthetic_goals()) > MOST_GOALS:
         raise ValueError(
             f"{catalogue.source}: its products have {count} synthetic goals, more than {MOST_GOALS}; "
-            "take fewer of them (limit) or human goals"
+            "take fewer products (env.limit) or env.goals=human"
         )
     goals: list[Goal] = []
     for product in catalogue.products:
@@ -87,7 +87,7 @@ def server_goals(
     prices = draw_prices(catalogue, rng)
     goals = list((human_goals if mode == "human" else synthetic_goals)(catalogue, prices, rng))
     if not goals:
-        raise ValueError(f"{catalogue.source}: there is no {mode} goal in it; take goals of the other kind or more products")
+        raise ValueError(f"{catalogue.source}: there is no {mode} goal in it; take the other env.goals or more products")
     Random(shuffle).shuffle(goals)
     return tuple(goals), prices
 

@@ -75,7 +75,10 @@ class ProductReader:
         try:
             if not isinstance(record, dict):
                 raise RecordError(f"is {_kind(record)}, no object")
-            return _text(record, "asin")
+            asin = _text(record, "asin")
+            if "\0" in asin:
+                raise RecordError(f"has the id {_shown(asin)} with a character that ends texts")
+            return asin
         except RecordError as error:
             raise ValueError(f"{self.names.items}: record {position + 1} {error}; {ADVICE}") from None
 

@@ -137,7 +137,7 @@ def open_store(files: Names, root: Path, limit: int | None, progress: Progress |
             with _alone(root / f".{place.name}.lock"):  # another process may have built it meanwhile
                 facts = _facts(place) or _build(files, place, limit, progress)
     except (OSError, sqlite3.Error) as error:
-        raise ValueError(f"cannot store the catalogue in {root}: {error}; give another folder for the cache") from None
+        raise ValueError(f"cannot store the catalogue in {root}: {error}; set env.cache to another folder") from None
     return Stored(StoredShelf(place / _PRODUCTS, facts["products"]), facts["skipped"], facts["digest"])
 
 

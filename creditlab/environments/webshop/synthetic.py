@@ -35,6 +35,8 @@ _OPTION_REQUESTS = ((" in ", "{value}", " and "), (" with ", "{option} {value}",
 """How people ask for options: the words before them, each option, the words between two."""
 _SYNTHETIC_REQUEST = "Find me {attributes} {query} for {use}"
 
+MOST_PRODUCTS = 1_000_000
+"""Products of the largest shop; its records fill a few GiB of memory."""
 LEAST_BREADTH = 3
 """Attributes that every product has."""
 
