@@ -17,6 +17,10 @@ Built parts arrive as fields declared with `part()`; they are no hyper-parameter
 sets the option `weight` of that part; an auxiliary loss as a part uses its owner's axes. An option `convention` follows the
 top-level `convention` unless it is set. A component with a method `check_group_size(size)` may refuse a group size with a
 ValueError before anything is collected.
+
+What a plug-in needs of creditlab is below, in `creditlab.credit` and in `creditlab.testing`; it imports no other module. An
+environment is written with `Environment`, its base, and what that one's methods take and give: `Task`, `Panel`, `Episode`,
+`Transition`, `Expert`.
 """
 
 from __future__ import annotations
@@ -48,7 +52,9 @@ from creditlab.credit.types import (
     Shaping,
     Split,
 )
-from creditlab.rollouts import GOAL, Rows
+from creditlab.environments.panels import freeze_panel
+from creditlab.environments.protocol import Environment, Episode, Expert, Panel, Task
+from creditlab.rollouts import GOAL, Channel, Rows, State, Transition, View
 
 PROJECT = "creditlab"
 AXES = ("match", "fold", "weighting")
@@ -93,7 +99,11 @@ __all__ = [
     "GROUPS",
     "Auxiliary",
     "AuxiliaryLoss",
+    "Channel",
     "Credit",
+    "Environment",
+    "Episode",
+    "Expert",
     "Feature",
     "Fold",
     "FuseWeighting",
@@ -103,6 +113,7 @@ __all__ = [
     "MatchRule",
     "Method",
     "PairWeighting",
+    "Panel",
     "PeerFold",
     "PeerWeighting",
     "Peers",
@@ -111,9 +122,14 @@ __all__ = [
     "Scope",
     "Shaping",
     "Split",
+    "State",
+    "Task",
+    "Transition",
+    "View",
     "creditlab_components",
     "creditlab_config",
     "creditlab_listeners",
+    "freeze_panel",
     "hookimpl",
     "hookspec",
     "is_part",

@@ -1,4 +1,4 @@
-"""What an environment offers to the rollout core; a third environment needs only this file."""
+"""What an environment offers to the rollout core; plug-ins import it from `creditlab.hookspecs`."""
 
 from __future__ import annotations
 

@@ -12,10 +12,7 @@ import gymnasium
 import numpy as np
 
 from creditlab.credit.match import view_level
-from creditlab.environments.panels import freeze_panel
-from creditlab.environments.protocol import Environment, Panel, Task
-from creditlab.hookspecs import Level, Rows, hookimpl
-from creditlab.rollouts import State, Transition, View
+from creditlab.hookspecs import Environment, Level, Panel, Rows, State, Task, Transition, View, freeze_panel, hookimpl
 
 STANDS = ("red", "green", "yellow", "blue")
 COMMANDS = ("go south", "go north", "go east", "go west", "pick up", "drop off")

@@ -10,8 +10,8 @@ import pytest
 from creditlab_taxi import COMMANDS, STANDS, SameLeg, Taxi
 
 from creditlab.cli import compose_job
+from creditlab.hookspecs import State
 from creditlab.options import ConfigError
-from creditlab.rollouts import State
 from creditlab.testing import check_environment, move, rows_of, siblings, walk
 
 TAXI = Taxi()
