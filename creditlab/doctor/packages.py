@@ -21,6 +21,7 @@ PACKAGE = "creditlab"
 ENABLES: Mapping[str, str] = {
     "alfworld": "env.engine=textworld, the games in the real ALFWorld engine; and alfworld-download",
     "webshop": "nouns tagged by spaCy in the reward of WebShop, as its server tags them, and stemming in its search",
+    "launchers": "comparisons through Hydra's launchers (python -m creditlab.compare launcher=joblib, submitit or ray)",
     "dev": "the project's tests and checks (make test, make lint)",
 }
 """What each extra is for."""
