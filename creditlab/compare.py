@@ -19,7 +19,7 @@ from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.curves import LAST_K, Curve
 from creditlab.analysis.results_csv import read_results
 from creditlab.cli import complain, warn_failed_plugins
-from creditlab.limits import try_writing
+from creditlab.limits import try_writing, user_path
 from creditlab.options import ConfigError, did_you_mean
 from creditlab.overrides import check_seeds, read_value
 from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, end_when_told, tell
@@ -132,14 +132,14 @@ def read_request(arguments: Sequence[str]) -> Request | TableRequest:
         for key in (*own, *(argument.partition("=")[0] for argument in rest)):
             if key not in OF_A_TABLE:
                 raise ConfigError(f"{key} has no effect beside table=; {', '.join(OF_A_TABLE[1:])} go with it")
-        out = Path(own["out"]).expanduser() if "out" in own else None
-        return TableRequest(Path(own["table"]).expanduser(), own.get("baseline", ""), out, last)
+        out = user_path("out", own["out"]) if "out" in own else None
+        return TableRequest(user_path("table", own["table"]), own.get("baseline", ""), out, last)
     suite = _suite(own)
     options = tuple(argument for argument in rest if argument.lstrip("+").startswith("hydra.launcher."))
     launcher = own.get("launcher", LOCAL)
     check_launcher(launcher, options)
     run_root = own.get("run_root", "runs")
-    out = Path(own.get("out", str(Path(run_root) / "comparisons" / suite.name))).expanduser()
+    out = user_path("out", own.get("out", str(Path(run_root) / "comparisons" / suite.name)))
     return Request(
         suite,
         tuple(argument for argument in rest if argument not in options),
@@ -147,7 +147,7 @@ def read_request(arguments: Sequence[str]) -> Request | TableRequest:
         launcher,
         options,
         run_root,
-        Path(own["records"]).expanduser() if "records" in own else out / "records",
+        user_path("records", own["records"]) if "records" in own else out / "records",
         out,
         last,
         _flag("plan", own.get("plan", "false")),

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from creditlab.cli import complain, run_hydra
 from creditlab.config import TOP_LEVEL, Job
-from creditlab.limits import try_writing
+from creditlab.limits import try_writing, user_path
 from creditlab.options import ConfigError, unknown_key
 from creditlab.overrides import check_seeds, read_value, written
 from creditlab.plaintext import clean
@@ -101,7 +101,7 @@ def read_request(arguments: Sequence[str]) -> tuple[Request, list[str]]:
             own[key] = value
         else:
             rest.append(argument)
-    run = open_run(Path(own["run"]).expanduser()) if "run" in own else None
+    run = open_run(user_path("run", own["run"])) if "run" in own else None
     _check_read(rest, READ if run else (*READ, "model", "experiment"))
     given, keys = tuple(rest), next((i for i, a in enumerate(rest) if "=" in a or a.startswith("~")), len(rest))
     flags, rest = rest[:keys], rest[keys:]

@@ -14,6 +14,7 @@ from pydantic import Field
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from creditlab.config import config_dir
+from creditlab.limits import user_path
 from creditlab.options import ConfigError, did_you_mean, shown, validate
 from creditlab.overrides import check_seeds
 
@@ -144,7 +145,7 @@ def shipped_suites() -> list[str]:
 def find_suite(name: str) -> Path:
     """The file of a shipped suite, or the file that a path names; raises ConfigError where there is none."""
     if name.endswith(_KINDS):
-        path = Path(name).expanduser()
+        path = user_path("suite", name)
         if not path.is_file():
             raise ConfigError(f"suite={name}: there is no such file; shipped suites are {', '.join(shipped_suites())}")
         return path

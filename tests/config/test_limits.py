@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from commandline import jobs_of, mistake
+
+from creditlab.limits import user_path
 
 REFUSED = {
     "model.hidden_size=15 model.heads=5": "model.heads=5 must divide model.hidden_size=15 into an even width each, not 3",
@@ -29,3 +33,15 @@ def test_the_limits_themselves_are_allowed() -> None:
     allowed = "model.hidden_size=20 model.heads=5 prompt.max_prompt_tokens=1000 prompt.max_response_tokens=24 "
     code, jobs = jobs_of(allowed + "training.threads=1024 evaluation.panel_seed=0 warm_start.seed=0")
     assert (code, len(jobs)) == (0, 1)
+
+
+@pytest.mark.parametrize("text", ["~nobody-of-this-name/x", "x" * 5000])
+def test_what_can_be_no_path_names_its_key(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^env\.games: .* is no path: "):
+        user_path("env.games", text)
+
+
+def test_a_path_is_filled_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WHERE", "here")
+    assert user_path("env.games", "~/$WHERE") == tmp_path / "here"

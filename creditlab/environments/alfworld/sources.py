@@ -24,6 +24,7 @@ from creditlab.environments.alfworld.families import FAMILIES, task_sentences
 from creditlab.environments.alfworld.gametext import PLAIN_SENTENCE, GameText, is_plain
 from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.scenes import room_of_plan
+from creditlab.limits import user_path
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +119,7 @@ def find_games(where: str, key: str, split: str) -> Path:
         root = data_root()
         hint = f"run alfworld-download, set ${DATA_VARIABLE} to where its data lies, or give a path"
     else:
-        root = Path(os.path.expandvars(where)).expanduser()
+        root = user_path(f"env.{key}", where)
         hint = "give a directory, a .jsonl or .jsonl.xz file, or auto"
     if not root.exists():
         raise ValueError(f"env.{key}: no games at {root}; {hint}")
@@ -132,7 +133,7 @@ def find_games(where: str, key: str, split: str) -> Path:
 
 def data_root() -> Path:
     """Where alfworld-download stores its data."""
-    return Path(os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA).expanduser()
+    return user_path(f"${DATA_VARIABLE}", os.environ.get(DATA_VARIABLE) or _DEFAULT_DATA)
 
 
 def count_games(path: Path) -> int:
