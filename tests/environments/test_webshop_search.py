@@ -249,7 +249,7 @@ def test_an_index_that_another_process_left_meanwhile_stays(
 
 
 def test_what_killed_processes_left_is_removed_after_a_day(tmp_path: Path) -> None:
-    old, new = tmp_path / ".building-old", tmp_path / ".building-new"
+    old, new = tmp_path / ".indexing-old", tmp_path / ".indexing-new"
     old.mkdir()
     new.mkdir()
     os.utime(old, (time.time() - 90_000,) * 2)

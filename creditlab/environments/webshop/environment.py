@@ -239,8 +239,8 @@ class WebShop(Environment):
         training, evaluation = split(self._goals, self.held_out)
         if not training or not evaluation:
             raise ValueError(
-                f"{self._catalogue.source} has {len(self._goals)} {self.goals} goals, too few for training and evaluation: "
-                "with those left away that ask for what a held-out one does; take more products, or the other env.goals"
+                f"{self._catalogue.source} has {len(self._goals)} {self.goals} goals, too few for training and evaluation, "
+                "since those that ask for what a held-out one does are left away; take more products, or the other env.goals"
             )
         return tuple(map(self._task, training)), tuple(map(self._task, evaluation))
 

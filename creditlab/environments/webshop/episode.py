@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from creditlab.environments.protocol import Task
+from creditlab.environments.webshop.pages import RICH_SEPARATOR, SEPARATOR
 from creditlab.environments.webshop.records import Goal, Score
 from creditlab.environments.webshop.session import Page, Session, Shop, parse_action
-from creditlab.environments.webshop.views import LINE_SEPARATOR, TEXT_SEPARATOR, Tracker, after_instruction
+from creditlab.environments.webshop.views import Tracker, after_instruction
 from creditlab.rollouts import Transition, View
 
 REWARD = 10.0
@@ -70,9 +71,7 @@ class WebShopEpisode:
     ) -> Transition:
         reward = score.reward if score is not None else 0.0
         success = reward == 1.0
-        text, separator = (
-            (page.text, TEXT_SEPARATOR) if self._reading.mode == "text" else (self.session.rich(), LINE_SEPARATOR)
-        )
+        text, separator = (page.text, SEPARATOR) if self._reading.mode == "text" else (self.session.rich(), RICH_SEPARATOR)
         shown = after_instruction(text, self.goal.instruction, separator)
         observation = separator.join(f"'{part}'" for part in shown.split(separator)) if self._reading.quoted else shown
         return Transition(

@@ -44,7 +44,7 @@ _QUERIES = 1 << 13
 """Queries whose hits are kept."""
 _FORMAT = 1
 _FACTS, _IDS = "facts.json", "asins.npy"
-_PART, _ABANDONED = ".building-", 86400.0
+_PART, _ABANDONED = ".indexing-", 86400.0
 """Begin of the name of a folder in the making, and the seconds after which it is nobody's."""
 
 Tokens = Callable[[str], Sequence[str]]

@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple, get_args
 
 from creditlab.environments.webshop.catalogue import Catalogue
 
-SEPARATOR = " [SEP] "
+SEPARATOR, RICH_SEPARATOR = " [SEP] ", "\n"
+"""What stands between the parts of a page in text mode and in text_rich."""
 BACK_TO_SEARCH = "back to search"
 PREVIOUS = "< prev"
 NEXT = "next >"

@@ -24,10 +24,6 @@ from creditlab.environments.webshop.rubric import (
 from creditlab.environments.webshop.session import Session
 from creditlab.rollouts import Channel, State
 
-TEXT_SEPARATOR = " [SEP] "
-LINE_SEPARATOR = "\n"
-"""What stands between the parts of a page in the modes text and text_rich."""
-
 
 class Tracker:
     """Gives the state after every action of one session, and remembers what has been reached before."""
