@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from creditlab import __version__
 from creditlab.environments.protocol import Environment, Task
-from creditlab.limits import try_writing
+from creditlab.limits import try_writing, user_path
 from creditlab.options import ConfigError
 from creditlab.policy.policy import encode_prompts, encode_target
 from creditlab.policy.prompts import Context
@@ -31,6 +31,8 @@ from creditlab.training.settings import WarmStartSettings
 Ids = NDArray[np.int32]
 Progress = Callable[[int, int], None]
 FACTS_FILE = "warm_start.json"
+_PART = 1 << 24
+"""Bytes of a file that are hashed at once."""
 FORMAT = 3
 """Raised whenever a change to the code makes cached warm starts differ from fresh ones."""
 
@@ -135,7 +137,9 @@ class WarmStartCache:
         """Hash of the weights, whatever made them: the same inputs may give other last digits on another machine."""
         digest = hashlib.sha256()
         for path in sorted(self.path.glob("*.safetensors")):
-            digest.update(path.read_bytes())
+            with path.open("rb") as file:
+                while part := file.read(_PART):  # a file may be larger than the memory that is left
+                    digest.update(part)
         return digest.hexdigest()
 
     def prepare(self) -> None:
@@ -183,7 +187,7 @@ def _lock(folder: Path, kind: int) -> Iterator[bool]:
 
 def cache_root(folder: str | None) -> Path:
     """The folder of cached warm starts that `warm_start.cache` names."""
-    return Path(folder or "~/.cache/creditlab/warm_start").expanduser()
+    return user_path("warm_start.cache", folder or "~/.cache/creditlab/warm_start")
 
 
 def cache_key(

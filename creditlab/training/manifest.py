@@ -17,8 +17,7 @@ from creditlab.config import Job
 from creditlab.credit.conventions import PRESETS, preset
 from creditlab.environments.protocol import Panel
 from creditlab.registry import ConfigError, part_names, registry
-from creditlab.sealed import sync
-from creditlab.tracking.writing import writing
+from creditlab.tracking.writing import put
 
 PACKAGES = (
     *("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld"),
@@ -52,14 +51,7 @@ def made_with(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_json(path: Path, facts: Mapping[str, Any], then: str = "continue with resume=true") -> None:
     """Writes plain data, whole or not at all; `then` is what to do after a failure (`creditlab.tracking.writing`)."""
-    work = path.with_name(f".{path.name}.tmp")
-    with writing(path, then):
-        try:
-            work.write_text(json.dumps(facts, indent=2))
-            sync(work)
-            work.replace(path)
-        finally:
-            work.unlink(missing_ok=True)
+    put(path, json.dumps(facts, indent=2).encode(), then)
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
