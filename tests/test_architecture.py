@@ -45,7 +45,10 @@ MAY_IMPORT = {
     "analysis": {"credit", "hookspecs", "plaintext", "registry", "rollouts", "tracking"},
 }
 """Packages of the core and what each may know of the others; those that put them together are not listed."""
-PURE = ("credit", "rollouts", "hookspecs", "testing", "environments", "options", "registry", "config", "cli", "mistakes")
+PURE = (
+    "credit", "rollouts", "hookspecs", "testing", "environments", "options", "registry", "config", "cli", "mistakes",
+    "overrides", "suites", "compare",
+)  # fmt: skip
 """Parts that never load torch; `policy` and `learner` do, below their settings."""
 BELOW_HOOKSPECS = ("dice", "panels", "protocol")
 """Modules of the environments that the contract is made of; the others stand above it."""
