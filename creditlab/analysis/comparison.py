@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 from creditlab.analysis.budget import BudgetMatch, match_budget
@@ -136,6 +136,17 @@ class Comparison:
     def families(self, setting: str) -> list[str]:
         """Every family of tasks that was evaluated in a setting, sorted."""
         return sorted({name for curve in self.curves if curve.setting == setting for name in curve.families})
+
+    @property
+    def scores(self) -> Comparison | None:
+        """The same comparison of task scores, in the settings where these say more than success; None without such."""
+        told = {curve.setting for curve in self.curves if curve.score not in (None, curve.values)}
+        curves = [
+            replace(curve, values=curve.score, score=None, families={})
+            for curve in self.curves
+            if curve.setting in told and curve.score is not None
+        ]
+        return replace(self, curves=curves) if any(curve.method == self.baseline for curve in curves) else None
 
     def runs(self, entry: str, setting: str) -> dict[int, Curve]:
         """The curves of an entry in a setting by seed, rising."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from creditlab.analysis.comparison import MEASURES, Comparison, Difference, Measure, Summary
@@ -25,6 +25,7 @@ def tables(comparison: Comparison, digits: int = 2) -> list[Table]:
         results_table(comparison, digits),
         differences_table(comparison, digits),
         bootstrap_table(comparison, digits),
+        *score_tables(comparison, digits),
         family_table(comparison, digits),
         budget_table(comparison, digits),
         reach_table(comparison, digits),
@@ -60,6 +61,18 @@ def differences_table(comparison: Comparison, digits: int = 2) -> Table:
     columns = ("setting", "entry", "measure", "difference", "95 % interval", "pairs", "the interval")
     title = f"Paired differences to {comparison.baseline} with 95 % Student-t intervals"
     return Table(title, columns, tuple(rows), tuple(notes), labels=3)
+
+
+def score_tables(comparison: Comparison, digits: int = 2) -> list[Table]:
+    """Results and paired differences of the task score, for settings in which it says more than success."""
+    scores = comparison.scores
+    if scores is None:
+        return []
+    results, differences = results_table(scores, digits), differences_table(scores, digits)
+    return [
+        replace(results, title="Task score, mean ± sample SD over seeds"),
+        replace(differences, title=f"Task score, paired differences to {comparison.baseline} with 95 % Student-t intervals"),
+    ]
 
 
 def bootstrap_table(comparison: Comparison, digits: int = 2) -> Table:
@@ -187,7 +200,15 @@ def pairing_table(comparison: Comparison) -> Table:
 
 
 def plain_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """One flat record for every setting, entry, measure and family ("" for all tasks): numbers, and None for none."""
+    """One flat record for every setting, entry, measure and family ("" for all tasks): numbers, and None for none.
+
+    Measures of the task score are named so; the others are of success.
+    """
+    of_scores = _rows(comparison.scores) if comparison.scores else []
+    return [*_rows(comparison), *({**row, "measure": f"score, {row['measure']}"} for row in of_scores)]
+
+
+def _rows(comparison: Comparison) -> list[dict[str, Any]]:
     found = []
     for setting, entry in _places(comparison, comparison.entries):
         kinds: list[tuple[Measure, str]] = [(measure, "") for measure in MEASURES]

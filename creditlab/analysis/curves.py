@@ -46,6 +46,8 @@ class Curve:
     """Wall-clock seconds before each evaluation; None where nobody measured."""
     families: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The result of each evaluation within each family of tasks."""
+    score: tuple[float, ...] | None = None
+    """The mean task score of each evaluation, 100 being the best; None where it is not recorded."""
     panel: str | None = None
     """Hash of the evaluation panel; None where unknown, as the next two."""
     warm_start: str | None = None
@@ -69,6 +71,8 @@ class Curve:
             if after < before:
                 raise self._error(f"update {after} comes after update {before}; sort the evaluations", "updates", index)
         self._check_numbers("values", self.values)
+        if self.score is not None:
+            self._check_numbers("scores", self.score)
         for name, values in self.families.items():
             self._check_numbers(f"family {name}", values)
         for name, counted in (("transitions", self.transitions), ("seconds", self.seconds)):
@@ -91,11 +95,12 @@ class Curve:
             transitions=self.transitions and self.transitions[:count],
             seconds=self.seconds and self.seconds[:count],
             families={name: values[:count] for name, values in self.families.items()},
+            score=self.score and self.score[:count],
         )
 
     def family(self, name: str) -> Curve:
         """The curve of one family of tasks; raises KeyError for one that was not evaluated."""
-        return replace(self, values=self.families[name], families={})
+        return replace(self, values=self.families[name], families={}, score=None)
 
     def _check_numbers(self, name: str, values: Sequence[float]) -> None:
         if len(values) != len(self.updates):

@@ -65,6 +65,7 @@ def curve_of(finished: FinishedRun) -> Curve:
             transitions=tuple(int(point["transitions"]) for point in points),
             seconds=tuple(float(point["seconds"]) for point in points),
             families={family: _percent(points, m.family_success(family)) for family in families},
+            score=_percent(points, m.VAL_SCORE) if m.VAL_SCORE in points[0]["metrics"] else None,
             panel=record["manifest"]["panel"].get("hash"),
             warm_start=_start(record["manifest"]["warm_start"]),
             task_order=task_order_digest(run, record),

@@ -90,8 +90,10 @@ def track(out: Path, runs: Sequence[PlannedRun], comparison: Comparison, files: 
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """The results and the paired differences with their notes."""
-    for table in (comparison_tables.results_table(comparison), comparison_tables.differences_table(comparison)):
+    """The results and the paired differences with their notes, those of the task score as well."""
+    tables = comparison_tables
+    main = (tables.results_table(comparison), tables.differences_table(comparison), *tables.score_tables(comparison))
+    for table in main:
         if not table.rows:
             continue
         grid = Grid(title=_text(table.title, console), title_justify="left")

@@ -20,6 +20,7 @@ from creditlab.analysis.comparison_tables import (
     plain_rows,
     reach_table,
     results_table,
+    score_tables,
     seeds_table,
     tables,
 )
@@ -328,3 +329,30 @@ def test_what_cannot_be_compared_is_named() -> None:
         compare([*curves(), curves()[0]])
     with pytest.raises(ValueError, match="take at least 1"):
         compare(k=0)
+
+
+def test_task_scores_are_compared_where_they_say_more_than_success() -> None:
+    """L2 of the scores, 2 · success / 3 + 40: 170/3, 58 and 169/3; differences are 2/3 of those of success."""
+    scored = [replace(one, score=tuple(2 * value / 3 + 40 for value in one.values)) for one in curves()]
+    elsewhere = [replace(one, setting="binary", score=one.values) for one in curves()]
+    found = compare([*scored, *elsewhere])
+    scores = found.scores
+    assert scores is not None
+    assert scores.settings == ["alfworld"]
+    assert scores.summary("grpo", "alfworld").per_seed == pytest.approx({0: 170 / 3, 1: 58, 2: 169 / 3})
+    ours, success = (one.difference("mcgpo", "alfworld").paired for one in (scores, found))
+    assert ours is not None
+    assert success is not None
+    assert ours.mean == pytest.approx(2 / 3 * success.mean)
+    results, differences = score_tables(found)
+    assert results.rows[0][:3] == ("alfworld", "grpo", "57.00 ± 0.88")
+    assert {row[0] for row in differences.rows} == {"alfworld"}
+    assert [row["mean"] for row in plain_rows(found) if (row["entry"], row["measure"]) == ("grpo", "score, L2")] == [
+        pytest.approx(57.0)
+    ]
+
+
+def test_without_scores_of_their_own_there_is_no_comparison_of_them() -> None:
+    assert compare().scores is None
+    assert compare(curves(score=None)).scores is None
+    assert score_tables(compare([replace(one, score=one.values) for one in curves()])) == []

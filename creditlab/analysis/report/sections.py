@@ -125,6 +125,7 @@ def _setting(comparison: Comparison, setting: str, index: int, runs: Sequence[Fa
             tuple(forests(own, setting, look, name)),
             (tables.differences_table(own), tables.bootstrap_table(own)),
         ),
+        Part(f"{at}-score", "Task score", tables=tuple(tables.score_tables(own))),
         Part(f"{at}-families", "Families of tasks", tuple(families(own, setting, look, name)), (tables.family_table(own),)),
         Part(f"{at}-budgets", "Equal budgets", tables=(tables.budget_table(own),)),
         Part(f"{at}-reach", "The way to a level", tables=(tables.reach_table(own),)),
