@@ -30,11 +30,6 @@ class Pairing:
     """What could not be checked because it was not recorded on both sides at every seed."""
 
     @property
-    def paired(self) -> bool:
-        """Whether any difference can be taken at all."""
-        return bool(self.seeds)
-
-    @property
     def complete(self) -> bool:
         """Whether every seed of either side is a pair."""
         return not self.missing and not self.broken

@@ -57,7 +57,6 @@ def test_every_seed_is_paired_missing_or_broken() -> None:
     assert found.seeds == (0,)
     assert found.missing == {2: "grpo", 3: "mcgpo"}
     assert sorted(found.broken) == [1, 4]
-    assert found.paired
     assert not found.complete
     assert found.unknown == ()
     assert found.reasons() == [
@@ -76,7 +75,7 @@ def test_what_nobody_recorded_is_not_held_against_runs_but_said() -> None:
 
 def test_no_common_seed_is_no_pair() -> None:
     found = pair({0: curve(0)}, {}, ("mcgpo", "grpo"))
-    assert not found.paired
+    assert found.seeds == ()
     assert found.reasons() == ["seed 0: grpo has no run"]
 
 
