@@ -42,18 +42,20 @@ class Difference:
     """One measure of an entry minus the baseline's in one setting, over the seeds at which they pair."""
 
     paired: PairedDifference | None
-    """None where the comparison is refused; the remarks say why."""
+    """None where nothing can be compared; the remarks say why."""
     iqm: Estimate | None
     """Interquartile mean of the differences; None below five pairs, as the next."""
     improvement: Estimate | None
     """Probability that a run of the entry is better than one of the baseline."""
     remarks: tuple[str, ...]
+    pairs: bool = True
+    """Whether runs pair at any seed; where they do, `paired` is None because the measure is not defined for them."""
 
     @property
     def reading(self) -> str:
         """What the t interval allows to say."""
         if self.paired is None:
-            return "not paired"
+            return "not measured" if self.pairs else "not paired"
         interval = self.paired.interval
         if interval is None:
             return "no interval"
@@ -100,9 +102,7 @@ class Comparison:
     curves: Sequence[Curve]
     baseline: str
     k: int = LAST_K
-    """Evaluations in the mean at the end."""
-    allow_fewer: bool = False
-    """Takes that mean of fewer evaluations where a curve has no more, with a remark, instead of leaving the run out."""
+    """Evaluations in the mean at the end; a run with fewer has no such mean."""
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -190,7 +190,10 @@ class Comparison:
         for name, reasons in ((entry, why_not), (self.baseline, theirs_why_not)):
             remarks += [f"{name}, {text}" for text in by_seed({s: why for s, why in reasons.items() if s in pairing.seeds})]
         if not seeds:
-            return Difference(None, None, None, (f"{entry} is not paired with {self.baseline} at any seed", *remarks))
+            nothing = f"is not paired with {self.baseline}"
+            if pairing.seeds:
+                nothing = f"and {self.baseline} do not both have {self.label(measure)}"
+            return Difference(None, None, None, (f"{entry} {nothing} at any seed", *remarks), pairs=bool(pairing.seeds))
         ours, theirs = ({seed: side[seed] for seed in seeds} for side in (ours, theirs))
         paired = paired_difference(ours, theirs)
         enough = len(seeds) >= BOOTSTRAP_MIN_SEEDS
@@ -255,16 +258,20 @@ class Comparison:
 
     def difference_band(self, entry: str, setting: str) -> Band | None:
         """The paired difference to the baseline over updates with its t interval at each; None where nothing pairs."""
+        return _band(self.seed_differences(entry, setting), _confidence)
+
+    def seed_differences(self, entry: str, setting: str) -> dict[int, dict[int, float]]:
+        """The paired difference to the baseline by seed and update, of the finished runs that pair."""
         sides = (self.finished(entry, setting), self.finished(self.baseline, setting))
-        differences = {}
+        found = {}
         for seed in self.pairing(entry, setting).seeds:
             if all(seed in side for side in sides):
                 ours, theirs = (_points(side[seed]) for side in sides)
-                differences[seed] = {update: ours[update] - theirs[update] for update in ours}
-        return _band(differences, _confidence)
+                found[seed] = {update: ours[update] - theirs[update] for update in ours}
+        return found
 
     def _values(self, entry: str, setting: str, measure: Measure, family: str) -> tuple[dict[int, float], dict[int, str]]:
-        """The measure by seed, and a remark by seed where it was left out or taken from fewer evaluations."""
+        """The measure by seed, and a remark by seed where it was left out."""
         values, remarks = {}, {}
         finished = self.finished(entry, setting)
         for seed, run in self.runs(entry, setting).items():
@@ -279,13 +286,11 @@ class Comparison:
                     values[seed] = self._measured(curve, measure)
                 except ValueError as error:
                     remarks[seed] = f"left out, {_without_name(error, curve)}"
-                if measure == "last_k" and seed in values and len(curve.values) < self.k:
-                    remarks[seed] = f"{self.label(measure)} is the mean of {len(curve.values)}, all there are"
         return values, remarks
 
     def _measured(self, curve: Curve, measure: Measure) -> float:
         if measure == "last_k":
-            return last_k(curve, self.k, allow_fewer=self.allow_fewer).value
+            return last_k(curve, self.k).value
         return final(curve) if measure == "final" else normalised_auc(curve)
 
 

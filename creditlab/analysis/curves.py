@@ -146,8 +146,8 @@ def last_k(curve: Curve, k: int = LAST_K, *, allow_fewer: bool = False) -> Tail:
         raise ValueError(f"the mean of the last {k} evaluations is not defined; take at least 1")
     if len(curve.values) < k and not allow_fewer:
         raise ValueError(
-            f"{curve.name}: {_evaluations(len(curve.values))}, the mean of the last {k} needs {k}; take fewer, "
-            "or allow fewer where there are not enough"
+            f"{curve.name}: {_evaluations(len(curve.values))}, the mean of the last {k} needs {k}; "
+            f"last={len(curve.values)} takes what there is"
         )
     tail = curve.values[-k:]
     return Tail(math.fsum(tail) / len(tail), len(tail))

@@ -154,17 +154,21 @@ def test_an_entry_that_ends_before_the_others_is_named() -> None:
     assert found.difference("mcgpo", "alfworld").paired is None
 
 
-def test_too_few_evaluations_leave_the_measure_out_unless_told() -> None:
+def test_too_few_evaluations_leave_the_measure_out_with_the_key_that_helps() -> None:
+    """The runs pair: it is L5 alone that three evaluations do not have."""
     found = compare(k=5)
+    why = "seeds 0, 1, 2: left out, 3 evaluations, the mean of the last 5 needs 5; last=3 takes what there is"
     assert found.summary("grpo", "alfworld").moments is None
-    assert found.summary("grpo", "alfworld").remarks[0].startswith("seeds 0, 1, 2: left out, 3 evaluations, the mean of")
-    assert found.difference("mcgpo", "alfworld").paired is None
+    assert found.summary("grpo", "alfworld").remarks == (why,)
+    versus = found.difference("mcgpo", "alfworld")
+    assert versus.paired is None
+    assert versus.reading == "not measured"
+    assert versus.remarks == ("mcgpo and grpo do not both have L5 at any seed", f"mcgpo, {why}", f"grpo, {why}")
+    assert [row[-1] for row in differences_table(found).rows] == ["not measured", "covers zero", "above zero"]
     assert found.difference("mcgpo", "alfworld", "final").paired is not None
     assert found.baseline_level("alfworld") is None
     assert reach_table(found).rows == ()
-    told = compare(k=5, allow_fewer=True)
-    assert told.summary("grpo", "alfworld").per_seed[0] == 20.0
-    assert told.summary("grpo", "alfworld").remarks == ("seeds 0, 1, 2: L5 is the mean of 3, all there are",)
+    assert compare(k=3).summary("grpo", "alfworld").per_seed[0] == 20.0
 
 
 def test_one_evaluation_has_no_area() -> None:
@@ -258,6 +262,9 @@ def test_bands_of_curves_and_of_differences() -> None:
     assert band.high is not None
     assert (band.updates, band.mean, band.seeds) == (UPDATES, (11.0, 19.0, 32.0), (0, 1, 2))
     assert (band.low[1], band.high[1]) == (18.0, 20.0)
+    assert found.seed_differences("mcgpo", "alfworld") == {
+        0: {0: 0.0, 5: 10.0, 10: 10.0}, 1: {0: 0.0, 5: 10.0, 10: 4.0}, 2: {0: 0.0, 5: 13.0, 10: 12.0},
+    }  # fmt: skip
     versus = found.difference_band("mcgpo", "alfworld")
     final = found.difference("mcgpo", "alfworld", "final").paired
     assert versus is not None

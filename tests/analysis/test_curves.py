@@ -32,6 +32,8 @@ def test_l_k_is_the_mean_of_the_last_scheduled_evaluations() -> None:
 def test_l5_refuses_four_evaluations_unless_told() -> None:
     with pytest.raises(ValueError, match=r"^mcgpo on alfworld, seed 1: 4 evaluations, the mean of the last 5 needs 5; "):
         last_k(curve())
+    with pytest.raises(ValueError, match="needs 5; last=4 takes what there is"):
+        last_k(curve())
     assert last_k(curve(), allow_fewer=True) == Tail(25.0, 4)
     with pytest.raises(ValueError, match="take at least 1"):
         last_k(curve(), 0)

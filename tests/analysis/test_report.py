@@ -241,6 +241,16 @@ def test_in_short_says_what_the_intervals_say() -> None:
     assert len(verdicts) == 4
 
 
+def test_a_measure_that_is_not_defined_is_no_lack_of_pairs() -> None:
+    """Three evaluations have no L5."""
+    why = "seeds 0, 1, 2: left out, 3 evaluations, the mean of the last 5 needs 5; last=3 takes what there is"
+    found = read_setting(Comparison(two(), "grpo", 5), "alfworld")
+    assert found.lead == f"grpo has no L5 here: {why}."
+    (finding,) = found.findings
+    assert finding.verdict == "Not compared with grpo, for no pair of runs has L5"
+    assert finding.entries == (("mcgpo", f"mcgpo, {why}; grpo, {why}"),)
+
+
 def test_one_seed_has_no_interval_and_the_page_says_so() -> None:
     comparison = Comparison([one for one in two() if one.seed == 0], "grpo", 2)
     (finding,) = read_setting(comparison, "alfworld").findings

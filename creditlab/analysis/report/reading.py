@@ -15,6 +15,7 @@ _VERDICTS: Final[Mapping[str, str]] = {
     "below zero": "Worse than {baseline}, the whole interval below zero",
     "covers zero": "Not told apart from {baseline}, the interval covers zero",
     "no interval": "One pair of runs alone, so no interval and no finding",
+    "not measured": "Not compared with {baseline}, for no pair of runs has {label}",
     "not paired": "Not paired with {baseline}, so not compared",
 }
 """What the interval of an entry allows to say, in the order of the page."""
@@ -47,7 +48,7 @@ def read_setting(comparison: Comparison, setting: str) -> Reading:
     for reading, verdict in _VERDICTS.items():
         entries = [(entry, _numbers(one)) for entry, one in found.items() if one.reading == reading]
         if entries:
-            findings.append(Finding(verdict.format(baseline=baseline), tuple(entries)))
+            findings.append(Finding(verdict.format(baseline=baseline, label=label), tuple(entries)))
     own = comparison.summary(baseline, setting)
     if own.moments:
         lead = f"{baseline} ends at {shown_mean(own.moments)} % ({label}, {_seeds(own.moments.count)})."
