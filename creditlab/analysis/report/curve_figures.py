@@ -140,10 +140,9 @@ def _curve(axis: Axes, comparison: Comparison, entry: str, setting: str, look: L
 def _difference(axis: Axes, comparison: Comparison, entry: str, setting: str, band: Band, look: Look) -> None:
     if band.low and band.high:
         axis.fill_between(band.updates, band.low, band.high, color=look.color, alpha=0.2, linewidth=0)
-    sides = (comparison.finished(entry, setting), comparison.finished(comparison.baseline, setting))
-    for seed in band.seeds if len(band.seeds) > 1 else ():
-        ours, theirs = (dict(zip(side[seed].updates, side[seed].values, strict=True)) for side in sides)
-        axis.plot(list(ours), [ours[at] - theirs[at] for at in ours], color=look.color, linewidth=0.6, alpha=0.4)
+    single = comparison.seed_differences(entry, setting)
+    for points in single.values() if len(single) > 1 else ():
+        axis.plot(list(points), list(points.values()), color=look.color, linewidth=0.6, alpha=0.4)
     axis.plot(band.updates, band.mean, color=look.color, linewidth=1.8, marker=look.marker, markersize=4, markevery=2)
     found = comparison.difference(entry, setting).paired
     if found:
@@ -162,9 +161,8 @@ def _limits(comparison: Comparison, setting: str) -> tuple[tuple[float, float], 
         band = comparison.difference_band(entry, setting)
         if band is None:
             continue
-        sides = (comparison.finished(entry, setting), comparison.finished(comparison.baseline, setting))
-        for seed in band.seeds:
-            single += [x - y for x, y in zip(sides[0][seed].values, sides[1][seed].values, strict=True)]
+        for points in comparison.seed_differences(entry, setting).values():
+            single += points.values()
         edges += [*(band.low or ()), *(band.high or ())]
     reach = 2 * max(map(abs, single))
     low, high = min(single + edges), max(single + edges)
