@@ -317,9 +317,11 @@ def _deviation(values: Mapping[int, float]) -> tuple[float, float] | None:
 
 
 def _confidence(differences: Mapping[int, float]) -> tuple[float, float] | None:
-    """The t interval of differences that were taken already."""
-    interval = paired_difference(differences, dict.fromkeys(differences, 0.0)).interval
-    return None if interval is None else (interval.low, interval.high)
+    """The t interval of differences that were taken already; without width where all seeds have the same, as at the start."""
+    found = paired_difference(differences, dict.fromkeys(differences, 0.0))
+    if found.interval:
+        return found.interval.low, found.interval.high
+    return None if found.sd is None else (found.mean, found.mean)
 
 
 def _band(

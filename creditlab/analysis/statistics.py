@@ -19,6 +19,9 @@ BOOTSTRAP_RESAMPLES: Final = 10_000
 BOOTSTRAP_SEED: Final = 20_261_130
 """Every interval starts its own generator here, so that the same values always give the same interval."""
 ONE_SEED: Final = "one seed: no interval"
+NO_SPREAD: Final = "equal at all seeds: no interval"
+_NOISE: Final = 1e-9
+"""Share of the largest value within which differences are equal: what binary floats add to them is no spread."""
 IQM_RESAMPLED: Final = "the seeds within each setting, with replacement"
 IMPROVEMENT_RESAMPLED: Final = "the seeds of each entry within each setting, apart from each other, with replacement"
 
@@ -83,7 +86,8 @@ def mean_sd(values: Sequence[float]) -> MeanSD:
 def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -> PairedDifference:
     """Differences first − second by seed, with the 95 % Student-t interval mean ± t(n−1) · SD / √n of their mean.
 
-    Raises ValueError when the seeds differ or there are none.
+    Differences that are all equal have no interval: one without any width would claim certainty from a few seeds. Raises
+    ValueError when the seeds differ or there are none.
     """
     if first.keys() != second.keys():
         alone = ", ".join(str(seed) for seed in sorted(first.keys() ^ second.keys()))
@@ -92,6 +96,9 @@ def paired_difference(first: Mapping[int, float], second: Mapping[int, float]) -
     moments = mean_sd(list(per_seed.values()))
     if moments.sd is None:
         return PairedDifference(per_seed, moments.mean, None, None, ONE_SEED)
+    noise = _NOISE * max(map(abs, (*first.values(), *second.values())))
+    if max(per_seed.values()) - min(per_seed.values()) <= noise:
+        return PairedDifference(per_seed, moments.mean, moments.sd, None, NO_SPREAD)
     quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, moments.count - 1))
     half = quantile * moments.sd / math.sqrt(moments.count)
     return PairedDifference(per_seed, moments.mean, moments.sd, Interval(moments.mean - half, moments.mean + half), "")

@@ -13,6 +13,7 @@ from scipy import stats
 from creditlab.analysis import statistics
 from creditlab.analysis.statistics import (
     BOOTSTRAP_MIN_SEEDS,
+    NO_SPREAD,
     ONE_SEED,
     interquartile_mean,
     mean_sd,
@@ -42,6 +43,20 @@ def test_one_seed_has_neither_deviation_nor_interval() -> None:
     assert found.no_interval == ONE_SEED == "one seed: no interval"
 
 
+@pytest.mark.parametrize("first", [{0: 4.0, 1: 4.0}, {0: 0.1 + 0.2, 1: 0.3, 2: 0.3}, {0: 2.0, 1: 2.0, 2: 2.0}])
+def test_equal_differences_have_no_interval(first: dict[int, float]) -> None:
+    """SD 0 would give [2, 2]: certainty from two seeds. 0.1 + 0.2 is 0.3 but for the noise of binary floats."""
+    found = paired_difference(first, dict.fromkeys(first, 2.0))
+    assert found.mean == pytest.approx(first[1] - 2)
+    assert (found.interval, found.no_interval) == (None, NO_SPREAD)
+    assert NO_SPREAD == "equal at all seeds: no interval"
+
+
+def test_the_smallest_spread_of_rates_is_one() -> None:
+    """One episode of ten million apart."""
+    assert paired_difference({0: 50.0, 1: 50.00001}, {0: 40.0, 1: 40.0}).interval is not None
+
+
 def test_no_values_and_other_seeds_are_errors() -> None:
     with pytest.raises(ValueError, match="at least one seed"):
         mean_sd([])
@@ -56,12 +71,12 @@ def test_no_values_and_other_seeds_are_errors() -> None:
 def test_the_interval_is_that_of_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
     first, second = ([pair[side] for pair in pairs] for side in (0, 1))
     found = paired_difference(by_seed(first), by_seed(second))
+    differences = np.subtract(first, second)
+    if np.ptp(differences) == 0:  # scipy has no answer without any spread either
+        assert (found.interval, found.no_interval) == (None, NO_SPREAD)
+        return
     assert found.interval is not None
     assert found.no_interval == ""
-    differences = np.subtract(first, second)
-    if np.ptp(differences) == 0:  # scipy has no answer without any spread
-        assert (found.interval.low, found.interval.high) == pytest.approx((differences[0], differences[0]))
-        return
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     assert (found.interval.low, found.interval.high) == pytest.approx(tuple(expected), rel=1e-9, abs=1e-9)
     assert found.sd == pytest.approx(np.std(differences, ddof=1))
@@ -83,9 +98,9 @@ def test_order_of_seeds_and_a_common_shift_change_nothing_and_swapping_flips(
     swapped = paired_difference(second, first)
     assert swapped.mean == -found.mean
     assert swapped.sd == found.sd
-    assert found.interval is not None
-    assert swapped.interval is not None
-    assert (swapped.interval.low, swapped.interval.high) == (-found.interval.high, -found.interval.low)
+    assert swapped.no_interval == found.no_interval
+    if found.interval:
+        assert swapped.interval == statistics.Interval(-found.interval.high, -found.interval.low)
     assert swapped.per_seed == {seed: -value for seed, value in found.per_seed.items()}
 
 

@@ -254,14 +254,27 @@ def test_a_measure_that_is_not_defined_is_no_lack_of_pairs() -> None:
 def test_one_seed_has_no_interval_and_the_page_says_so() -> None:
     comparison = Comparison([one for one in two() if one.seed == 0], "grpo", 2)
     (finding,) = read_setting(comparison, "alfworld").findings
-    assert finding.verdict == "One pair of runs alone, so no interval and no finding"
-    assert finding.entries == (("mcgpo", "+10.00, 1 seed"),)
+    assert finding.verdict == "No interval, so no finding"
+    assert finding.entries == (("mcgpo", "+10.00, one seed: no interval"),)
     html, drawings = render(comparison, {"table": "results.csv"})
     words = " ".join(Page(html).words.split())
     assert "One seed gives no interval" in words
     assert "[+" not in words
     assert "one seed each, so without bands" in words
     assert b"(one seed)" in next(drawing for drawing in drawings if drawing.name.endswith("forest")).svg
+
+
+def test_equal_differences_are_no_finding() -> None:
+    """Both seeds gain 2 points at L2; a t interval would be [2, 2]."""
+    ends = {"grpo": 3.0, "mcgpo": 5.0}
+    comparison = Comparison([curve(name, seed, (1.0, end, end)) for name, end in ends.items() for seed in (0, 1)], "grpo", 2)
+    (finding,) = read_setting(comparison, "alfworld").findings
+    assert finding.verdict == "No interval, so no finding"
+    assert finding.entries == (("mcgpo", "+2.00, equal at all seeds: no interval"),)
+    found = cautions(comparison, {})
+    assert "Differences that are equal at all seeds give no interval: a few equal numbers are no certainty." in found
+    assert not any("one degree of freedom" in text or "One seed" in text for text in found)
+    assert differences_table(comparison).rows[0][3:] == ("+2.00", "–", "2", "no interval")
 
 
 def test_cautions_name_what_weakens_the_comparison() -> None:
@@ -277,7 +290,8 @@ def test_cautions_name_what_weakens_the_comparison() -> None:
     assert "Not recorded, so not checked: whether evaluation panels are the same." in unknown
     lost = cautions(Comparison(every[:-1], "grpo", 2), {})
     assert any(text.startswith("Not every seed pairs") for text in lost)
-    more = cautions(Comparison([*every, *(replace(one, method="hgpo") for one in every[:3])], "grpo", 2), {})
+    level = [curve("hgpo", seed, (10.0, end, end)) for seed, end in enumerate((24.0, 27.0, 25.5))]
+    more = cautions(Comparison([*every, *level], "grpo", 2), {})
     assert any(text.startswith("The 2 intervals are not adjusted for their number") for text in more)
     assert "An interval that covers zero does not show that two entries are equal." in more
 

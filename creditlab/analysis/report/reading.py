@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from creditlab.analysis.comparison import Comparison, Difference
-from creditlab.analysis.statistics import BOOTSTRAP_MIN_SEEDS
+from creditlab.analysis.statistics import BOOTSTRAP_MIN_SEEDS, NO_SPREAD, ONE_SEED
 from creditlab.analysis.tables import shown, shown_interval, shown_mean
 
 _VERDICTS: Final[Mapping[str, str]] = {
     "above zero": "Better than {baseline}, the whole interval above zero",
     "below zero": "Worse than {baseline}, the whole interval below zero",
     "covers zero": "Not told apart from {baseline}, the interval covers zero",
-    "no interval": "One pair of runs alone, so no interval and no finding",
+    "no interval": "No interval, so no finding",
     "not measured": "Not compared with {baseline}, for no pair of runs has {label}",
     "not paired": "Not paired with {baseline}, so not compared",
 }
@@ -69,9 +69,12 @@ def cautions(comparison: Comparison, facts: Mapping[str, Any]) -> list[str]:
         if comparison.runs(entry, setting)
     ]
     counts = {len(one.paired.per_seed) for one, *_ in pairs if one.paired}
-    if 1 in counts:
+    without = {one.paired.no_interval for one, *_ in pairs if one.paired}
+    if ONE_SEED in without:
         found.append("One seed gives no interval: a difference between two runs of one seed may be chance alone.")
-    if 2 in counts:
+    if NO_SPREAD in without:
+        found.append("Differences that are equal at all seeds give no interval: a few equal numbers are no certainty.")
+    if 2 in (len(one.paired.per_seed) for one, *_ in pairs if one.paired and one.paired.interval):
         found.append("An interval from two seeds rests on one degree of freedom (t = 12.71) and says little.")
     if counts and max(counts) < BOOTSTRAP_MIN_SEEDS:
         found.append(f"No bootstrap intervals are given below {BOOTSTRAP_MIN_SEEDS} seeds.")
@@ -100,8 +103,9 @@ def _numbers(found: Difference) -> str:
     if found.paired is None:
         return "; ".join(found.remarks[1:] or found.remarks)
     mean, interval = shown(found.paired.mean, signed=True), found.paired.interval
-    width = f" {shown_interval(interval)}" if interval else ""
-    return f"{mean}{width}, {_seeds(len(found.paired.per_seed))}"
+    if interval is None:
+        return f"{mean}, {found.paired.no_interval}"
+    return f"{mean} {shown_interval(interval)}, {_seeds(len(found.paired.per_seed))}"
 
 
 def _seeds(count: int) -> str:
