@@ -13,6 +13,7 @@ from rich.text import Text
 from creditlab.analysis import comparison_tables, mechanism_tables
 from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report import write_report
+from creditlab.analysis.report.reading import cautions
 from creditlab.analysis.tables import Table, json_text, latex, markdown
 from creditlab.suites.board import Status
 from creditlab.suites.collect import FinishedRun
@@ -90,7 +91,7 @@ def track(out: Path, runs: Sequence[PlannedRun], comparison: Comparison, files: 
 
 
 def show(comparison: Comparison, console: Console) -> None:
-    """The results and the paired differences with their notes, those of the task score as well."""
+    """The results and the paired differences with their notes, those of the task score as well, and what weakens them."""
     tables = comparison_tables
     main = (tables.results_table(comparison), tables.differences_table(comparison), *tables.score_tables(comparison))
     for table in main:
@@ -105,6 +106,8 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print(grid)
         for note in table.notes:
             say(console, f"  {note}")
+    for caution in cautions(comparison, {}):
+        say(console, f"caution: {caution}", "yellow")
 
 
 def say(console: Console, text: str, style: str = "") -> None:

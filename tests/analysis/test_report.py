@@ -292,8 +292,41 @@ def test_cautions_name_what_weakens_the_comparison() -> None:
     assert any(text.startswith("Not every seed pairs") for text in lost)
     level = [curve("hgpo", seed, (10.0, end, end)) for seed, end in enumerate((24.0, 27.0, 25.5))]
     more = cautions(Comparison([*every, *level], "grpo", 2), {})
-    assert any(text.startswith("The 2 intervals are not adjusted for their number") for text in more)
+    several = "The 2 intervals of L2 are not adjusted for their number, and there are more in the tables: "
+    assert any(text.startswith(several) for text in more)
     assert "An interval that covers zero does not show that two entries are equal." in more
+
+
+MADE = {"creditlab": "0.1.0", "revision": "abc", "python": "3.11.9", "packages": {"torch": "2.13.0"}, "platform": "one"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "caution"),
+    [
+        ({}, None),
+        ({"platform": "two"}, None),
+        ({"revision": "def"}, "other revisions of the code, which may make a difference too."),
+        ({"packages": {"torch": "2.12.0"}}, "other packages, which may make a difference too."),
+        (
+            {"creditlab": "0.2.0", "revision": None, "python": "3.12.1"},
+            "other versions of creditlab, revisions of the code and versions of Python, which may make a difference too.",
+        ),
+    ],
+)
+def test_runs_made_by_other_code_are_told_of(changes: dict[str, Any], caution: str | None) -> None:
+    """The first setting is made by one code throughout, the second's last run by another."""
+    runs = [{"setting": "near", "made_with": {**MADE, "revision": "old"}}] * 2
+    runs += [{"setting": "far", "made_with": MADE}, {"setting": "far", "made_with": MADE | changes}]
+    found = [text for text in cautions(Comparison(two(), "grpo", 2), {"runs": runs}) if "made with" in text]
+    assert found == ([f"Runs of far were made with {caution}"] if caution else [])
+
+
+def test_code_that_no_revision_holds_is_told_of() -> None:
+    runs = [{"setting": "near", "made_with": MADE | {"revision": "abc-modified"}}] * 2
+    found = cautions(Comparison(two(), "grpo", 2), {"runs": runs})
+    assert found[-1] == "The revision does not say what ran: the code had changes of its own (abc-modified)."
+    unknown = cautions(Comparison(two(), "grpo", 2), {"runs": [{"setting": "near", "made_with": None}]})
+    assert not any("revision" in text for text in unknown)
 
 
 def test_a_setting_without_the_baseline_shows_what_there_is() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creditlab import compare
 from creditlab.analysis.curves import Curve
 from creditlab.analysis.results_csv import ResultsError, read_results
 
@@ -158,6 +159,16 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_results(tmp_path / "absent.csv")
     with pytest.raises(ResultsError, match="it cannot be read: Is a directory"):
         read_results(tmp_path)
+
+
+def test_a_compared_table_says_what_nobody_could_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + "".join(f"{method},a,0,{update},41.5\n" for method in ("grpo", "rloo") for update in (0, 9)))
+    assert compare.main([f"table={path}", "last=2"]) == 0
+    unknown = "evaluation panels, orders of training tasks, warm starts"
+    shown = capsys.readouterr().out
+    assert f"caution: Not recorded, so not checked: whether {unknown} are the same.\n" in shown
+    assert "caution: One seed gives no interval" in shown
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,6 +19,13 @@ _VERDICTS: Final[Mapping[str, str]] = {
     "not paired": "Not paired with {baseline}, so not compared",
 }
 """What the interval of an entry allows to say, in the order of the page."""
+_CODE: Final[Mapping[str, str]] = {
+    "creditlab": "versions of creditlab",
+    "revision": "revisions of the code",
+    "python": "versions of Python",
+    "packages": "packages",
+}
+"""What ran, by key of the versions that made a run."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +88,8 @@ def cautions(comparison: Comparison, facts: Mapping[str, Any]) -> list[str]:
     intervals = sum(bool(one.paired and one.paired.interval) for one, *_ in pairs)
     if intervals > 1:
         found.append(
-            f"The {intervals} intervals are not adjusted for their number: even if no entry differed from the baseline, each "
-            "would miss zero with a probability of 5 %."
+            f"The {intervals} intervals of {comparison.label('last_k')} are not adjusted for their number, and there are "
+            "more in the tables: even if no entry differed from the baseline, each would miss zero with a probability of 5 %."
         )
     if any(one.reading == "covers zero" for one, *_ in pairs):
         found.append("An interval that covers zero does not show that two entries are equal.")
@@ -92,10 +99,25 @@ def cautions(comparison: Comparison, facts: Mapping[str, Any]) -> list[str]:
         found.append(f"{some} not finished and left out; see Runs.")
     broken = sum(not comparison.pairing(entry, setting).complete for _, entry, setting in pairs)
     if broken:
-        found.append("Not every seed pairs with the baseline's; the tables of pairing say which and why.")
+        found.append("Not every seed pairs with the baseline's; the notes on the differences say which and why.")
     unknown = sorted({name for _, entry, setting in pairs for name in comparison.pairing(entry, setting).unknown})
     if unknown:
         found.append(f"Not recorded, so not checked: whether {', '.join(unknown)} are the same.")
+    return [*found, *_other_code(facts.get("runs", ()))]
+
+
+def _other_code(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whether something else than the entries may have made a difference: the code of the runs."""
+    found = []
+    for setting in dict.fromkeys(run["setting"] for run in runs):
+        made = [run.get("made_with") or {} for run in runs if run["setting"] == setting]
+        other = [name for key, name in _CODE.items() if any(one.get(key) != made[0].get(key) for one in made)]
+        if other:
+            found.append(f"Runs of {setting} were made with other {named(other)}, which may make a difference too.")
+    revisions = sorted({str((run.get("made_with") or {}).get("revision")) for run in runs})
+    modified = [revision for revision in revisions if revision.endswith("-modified")]
+    if modified:
+        found.append(f"The revision does not say what ran: the code had changes of its own ({named(modified)}).")
     return found
 
 
