@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Final
 
 from creditlab.analysis.comparison import MEASURES, Comparison, Difference, Measure, Summary
 from creditlab.analysis.statistics import (
@@ -17,6 +17,11 @@ from creditlab.analysis.statistics import (
     Estimate,
 )
 from creditlab.analysis.tables import NOTHING, Table, shown, shown_interval, shown_mean
+
+_SECONDS: Final = (
+    "Seconds depend on the machine and on what else it did. Those of creditlab's runs are of training updates alone: without "
+    "the warm start, evaluations, and what was repeated after a run was killed."
+)
 
 
 def tables(comparison: Comparison, digits: int = 2) -> list[Table]:
@@ -170,7 +175,7 @@ def reach_table(comparison: Comparison, digits: int = 2) -> Table:
     columns = ("setting", "entry", "level", "seed", "update", "transitions", "seconds", "held from update")
     last = comparison.label("last_k")
     title = f"First evaluation at or above the level at which {comparison.baseline} ends ({last})"
-    return Table(title, columns, tuple(rows), labels=2)
+    return Table(title, columns, tuple(rows), (_SECONDS,) if rows else (), labels=2)
 
 
 def seeds_table(comparison: Comparison, digits: int = 2) -> Table:

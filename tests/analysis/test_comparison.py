@@ -167,7 +167,7 @@ def test_too_few_evaluations_leave_the_measure_out_with_the_key_that_helps() -> 
     assert [row[-1] for row in differences_table(found).rows] == ["not measured", "covers zero", "above zero"]
     assert found.difference("mcgpo", "alfworld", "final").paired is not None
     assert found.baseline_level("alfworld") is None
-    assert reach_table(found).rows == ()
+    assert (reach_table(found).rows, reach_table(found).notes) == ((), ())
     assert compare(k=3).summary("grpo", "alfworld").per_seed[0] == 20.0
 
 
@@ -249,6 +249,8 @@ def test_reaching_what_the_baseline_ends_with() -> None:
     assert found.reaching("mcgpo", "alfworld", 25.5) == dict.fromkeys(range(3), Reached(5, 500, 5.0))
     assert found.reaching("mcgpo", "alfworld", 41.0) == {0: None, 1: None, 2: Reached(10, 1000, 10.0)}
     assert reach_table(found).rows[3] == ("alfworld", "mcgpo", "25.50", "0", "5", "500", "5", "5")
+    (note,) = reach_table(found).notes
+    assert "without the warm start, evaluations, and what was repeated" in note
     dips = [replace(run, values=(26.0, 20.0, 31.0)) if run.method == "grpo" else run for run in curves()]
     assert reach_table(compare(dips)).rows[0] == ("alfworld", "grpo", "25.50", "0", "0", "0", "0", "10")
 
