@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from creditlab.credit.segments import Bools, Floats, Ints, count
 from creditlab.rollouts import Rows
 
+_SIZES: Final = {"1": 1, "2": 2, "3_4": 4, "5_8": 8, "9_16": 16}
+"""Classes of sizes of comparison groups by name, each with the largest size in it."""
+_LARGER: Final = "17_up"
+
 
 def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str, float]:
     """Shares over trained decisions and task groups, from advantages [N] and sizes of their comparison groups [N].
 
-    A task group is informative when the returns of its trajectories differ.
+    A task group is informative when the returns of its trajectories differ. Trained decisions are counted in all and by the
+    size of their comparison group, under `group_sizes/`, so that updates can be pooled.
     """
     trained = rows.trainable
     if not trained.any():
@@ -23,7 +30,15 @@ def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str,
         "zero_fraction": float(np.count_nonzero((advantages == 0) & trained) / len(compared)),
         "informative_groups": float(np.mean(informative)),
         "zero_variance_groups": int(np.sum(~informative)),
+        "trained_decisions": len(compared),
+        **_by_size(compared),
     }
+
+
+def _by_size(sizes: Ints) -> dict[str, int]:
+    """Number of entries in every class of sizes; one that met no other has size 1 or 0."""
+    found = np.bincount(np.searchsorted(list(_SIZES.values()), sizes), minlength=len(_SIZES) + 1)
+    return {f"group_sizes/{name}": int(number) for name, number in zip((*_SIZES, _LARGER), found, strict=True)}
 
 
 def task_group_sizes(rows: Rows) -> Ints:

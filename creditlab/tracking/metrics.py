@@ -57,6 +57,13 @@ GROUP_SIZE: Final = "credit/group_size"
 ZERO_FRACTION: Final = "credit/zero_fraction"
 INFORMATIVE: Final = "credit/informative_groups"
 ZERO_VARIANCE: Final = "credit/zero_variance_groups"
+TRAINED_DECISIONS: Final = "credit/trained_decisions"
+GROUPS_OF_1: Final = "credit/group_sizes/1"
+GROUPS_OF_2: Final = "credit/group_sizes/2"
+GROUPS_OF_3_4: Final = "credit/group_sizes/3_4"
+GROUPS_OF_5_8: Final = "credit/group_sizes/5_8"
+GROUPS_OF_9_16: Final = "credit/group_sizes/9_16"
+GROUPS_OF_17_UP: Final = "credit/group_sizes/17_up"
 
 CREDIT_PREFIX: Final = "credit/"
 
@@ -107,6 +114,13 @@ METRICS: Final[Mapping[str, str]] = {
     ZERO_FRACTION: "share of decisions whose advantage is exactly 0",
     INFORMATIVE: "share of task groups whose trajectories differ in return",
     ZERO_VARIANCE: "number of task groups whose trajectories all have the same return",
+    TRAINED_DECISIONS: "number of decisions with trained tokens",
+    GROUPS_OF_1: "number of these that met no other decision to be compared with",
+    GROUPS_OF_2: "number of these in comparison groups of 2",
+    GROUPS_OF_3_4: "number of these in comparison groups of 3 or 4",
+    GROUPS_OF_5_8: "number of these in comparison groups of 5 to 8",
+    GROUPS_OF_9_16: "number of these in comparison groups of 9 to 16",
+    GROUPS_OF_17_UP: "number of these in comparison groups of 17 or more",
 }
 """Every fixed metric name and what it means."""
 
