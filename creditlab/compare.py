@@ -16,6 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from creditlab.analysis.comparison import Comparison
+from creditlab.analysis.comparison_tables import budget_table
 from creditlab.analysis.curves import LAST_K, Curve
 from creditlab.analysis.results_csv import read_results
 from creditlab.cli import complain, warn_failed_plugins
@@ -38,7 +39,7 @@ from creditlab.tracking.writing import WriteError
 
 USAGE = """\
 python -m creditlab.compare [suite=…] ['methods=[…]'] ['seeds=[…]'] [parallel=…] [launcher=…] [key=value …]
-python -m creditlab.compare table=<results.csv> [baseline=…] [out=…]
+python -m creditlab.compare table=<results.csv> [baseline=…] [last=…] [episodes=…] [digits=…] [out=…]
 
 Trains every method with every seed, skips the runs that are finished, and compares all of them. The same command goes on
 with a suite that was interrupted.
@@ -55,15 +56,20 @@ with a suite that was interrupted.
   last        evaluations in the mean at the end of a run; {last}
   plan        true prints what would be done and stops
   table       a CSV file with the columns method, setting, seed, update, value: compares numbers from elsewhere
+  episodes    of a table: the episodes that each value is the rate of, to which rounded values are restored
+  digits      of a table: decimals of the numbers that are shown; 2
 
 Every other key is a setting of all runs, such as env=webshop or training.updates=20.
 """
 OWN = (
     "suite", "methods", "seeds", "baseline", "parallel", "launcher", "run_root", "records", "out", "last", "plan", "table",
+    "episodes", "digits",
 )  # fmt: skip
 """Keys of this command."""
-OF_A_TABLE = ("table", "baseline", "out", "last")
+OF_A_TABLE = ("table", "baseline", "out", "last", "episodes", "digits")
 """Those that go with a table of results."""
+OF_A_TABLE_ALONE = ("episodes", "digits")
+DIGITS = tuple("0123456789")
 
 
 Collected = tuple[FinishedRun, Curve]
@@ -93,7 +99,10 @@ class TableRequest:
     path: Path
     baseline: str
     out: Path | None
-    last: int
+    last: int | None
+    """None where nothing was said: then it follows from the table."""
+    episodes: int | None
+    digits: int
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -127,13 +136,11 @@ def read_request(arguments: Sequence[str]) -> Request | TableRequest:
             raise ConfigError(f"{key} is given twice; keep one")
         else:
             own[key] = value
-    last = _number("last", own.get("last", str(LAST_K)))
     if "table" in own:
-        for key in (*own, *(argument.partition("=")[0] for argument in rest)):
-            if key not in OF_A_TABLE:
-                raise ConfigError(f"{key} has no effect beside table=; {', '.join(OF_A_TABLE[1:])} go with it")
-        out = user_path("out", own["out"]) if "out" in own else None
-        return TableRequest(user_path("table", own["table"]), own.get("baseline", ""), out, last)
+        return _table_request(own, rest)
+    for key in OF_A_TABLE_ALONE:
+        if key in own:
+            raise ConfigError(f"{key} has no effect without table=; remove it")
     suite = _suite(own)
     options = tuple(argument for argument in rest if argument.lstrip("+").startswith("hydra.launcher."))
     launcher = own.get("launcher", LOCAL)
@@ -149,8 +156,26 @@ def read_request(arguments: Sequence[str]) -> Request | TableRequest:
         run_root,
         user_path("records", own["records"]) if "records" in own else out / "records",
         out,
-        last,
+        _number("last", own.get("last", str(LAST_K))),
         _flag("plan", own.get("plan", "false")),
+    )
+
+
+def _table_request(own: Mapping[str, str], rest: Sequence[str]) -> TableRequest:
+    """What is asked for of a table; raises ConfigError for keys that have to do with runs."""
+    for key in (*own, *(argument.partition("=")[0] for argument in rest)):
+        if key not in OF_A_TABLE:
+            raise ConfigError(f"{key} has no effect beside table=; {', '.join(OF_A_TABLE[1:])} go with it")
+    digits = own.get("digits", "2")
+    if digits not in DIGITS:
+        raise ConfigError(f"digits={digits}: write a number from {DIGITS[0]} to {DIGITS[-1]}")
+    return TableRequest(
+        user_path("table", own["table"]),
+        own.get("baseline", ""),
+        user_path("out", own["out"]) if "out" in own else None,
+        _number("last", own["last"]) if "last" in own else None,
+        _number("episodes", own["episodes"]) if "episodes" in own else None,
+        int(digits),
     )
 
 
@@ -332,15 +357,22 @@ def _say_files(out: Path, files: Sequence[Path], console: Console) -> None:
 
 def _compare_table(request: TableRequest, console: Console) -> int:
     """Compares the curves of a table; returns the exit code."""
-    curves = read_results(request.path)
+    curves = read_results(request.path, request.episodes)
     names = list(dict.fromkeys(curve.method for curve in curves))
     baseline = request.baseline or names[0]
     if baseline not in names:
         raise ConfigError(f"baseline={baseline} is no method of {request.path}{did_you_mean(baseline, names)}")
-    comparison = Comparison(curves, baseline, request.last)
-    show(comparison, console)
+    single = all(len(curve.values) == 1 for curve in curves)
+    comparison = Comparison(curves, baseline, request.last or (1 if single else LAST_K), request.digits)
+    show(comparison, console, [budget_table(comparison)] if any(curve.transitions for curve in curves) else [])
+    if single and request.last is None:
+        say(console, "every run has one value in the table: it is compared as it stands, last=1")
+    facts: dict[str, Any] = {"table": str(request.path)}
+    if request.episodes:
+        facts["episodes"] = request.episodes
+        say(console, f"values are restored to what they were before rounding: counts of {request.episodes} episodes")
     if request.out:
-        _say_files(request.out, write(request.out, comparison, {"table": str(request.path)}), console)
+        _say_files(request.out, write(request.out, comparison, facts), console)
     return 0
 
 

@@ -103,6 +103,8 @@ class Comparison:
     baseline: str
     k: int = LAST_K
     """Evaluations in the mean at the end; a run with fewer has no such mean."""
+    digits: int = 2
+    """Decimals of its numbers in tables."""
 
     def __post_init__(self) -> None:
         if self.k < 1:

@@ -24,36 +24,36 @@ _SECONDS: Final = (
 )
 
 
-def tables(comparison: Comparison, digits: int = 2) -> list[Table]:
+def tables(comparison: Comparison) -> list[Table]:
     """Every table of a report, in its order, without those that would be empty."""
     found = [
-        results_table(comparison, digits),
-        differences_table(comparison, digits),
-        bootstrap_table(comparison, digits),
-        *score_tables(comparison, digits),
-        family_table(comparison, digits),
-        budget_table(comparison, digits),
-        reach_table(comparison, digits),
-        seeds_table(comparison, digits),
+        results_table(comparison),
+        differences_table(comparison),
+        bootstrap_table(comparison),
+        *score_tables(comparison),
+        family_table(comparison),
+        budget_table(comparison),
+        reach_table(comparison),
+        seeds_table(comparison),
         pairing_table(comparison),
     ]
     return [table for table in found if table.rows]
 
 
-def results_table(comparison: Comparison, digits: int = 2) -> Table:
+def results_table(comparison: Comparison) -> Table:
     """Every measure of every entry: mean ± sample SD over seeds."""
     rows, notes = [], []
     for setting, entry in _places(comparison, comparison.entries):
         found = {measure: comparison.summary(entry, setting, measure) for measure in MEASURES}
         counts = {len(summary.per_seed) for summary in found.values()}
-        cells = [_mean(summary, digits) for summary in found.values()]
+        cells = [_mean(summary, comparison.digits) for summary in found.values()]
         rows.append((setting, entry, *cells, str(max(counts))))
         notes += _notes(setting, entry, [remark for summary in found.values() for remark in summary.remarks])
     columns = ("setting", "entry", *map(comparison.label, MEASURES), "seeds")
     return Table("Results, mean ± sample SD over seeds", columns, tuple(rows), tuple(notes))
 
 
-def differences_table(comparison: Comparison, digits: int = 2) -> Table:
+def differences_table(comparison: Comparison) -> Table:
     """Paired differences to the baseline with their t intervals and what these allow to say."""
     rows, notes = [], []
     for setting, entry in _places(comparison, comparison.challengers):
@@ -61,26 +61,26 @@ def differences_table(comparison: Comparison, digits: int = 2) -> Table:
         for measure in MEASURES:
             found = comparison.difference(entry, setting, measure)
             remarks += found.remarks
-            rows.append((setting, entry, comparison.label(measure), *_difference(found, digits)))
+            rows.append((setting, entry, comparison.label(measure), *_difference(found, comparison.digits)))
         notes += _notes(setting, entry, remarks)
     columns = ("setting", "entry", "measure", "difference", "95 % interval", "pairs", "the interval")
     title = f"Paired differences to {comparison.baseline} with 95 % Student-t intervals"
     return Table(title, columns, tuple(rows), tuple(notes), labels=3)
 
 
-def score_tables(comparison: Comparison, digits: int = 2) -> list[Table]:
+def score_tables(comparison: Comparison) -> list[Table]:
     """Results and paired differences of the task score, for settings in which it says more than success."""
     scores = comparison.scores
     if scores is None:
         return []
-    results, differences = results_table(scores, digits), differences_table(scores, digits)
+    results, differences = results_table(scores), differences_table(scores)
     return [
         replace(results, title="Task score, mean ± sample SD over seeds"),
         replace(differences, title=f"Task score, paired differences to {comparison.baseline} with 95 % Student-t intervals"),
     ]
 
 
-def bootstrap_table(comparison: Comparison, digits: int = 2) -> Table:
+def bootstrap_table(comparison: Comparison) -> Table:
     """Interquartile means and probabilities of improvement with bootstrap intervals, where there are five pairs."""
     rows = []
     for setting, entry in _places(comparison, comparison.entries):
@@ -91,12 +91,12 @@ def bootstrap_table(comparison: Comparison, digits: int = 2) -> Table:
                 versus = comparison.difference(entry, setting, measure)
                 estimates[1:] = [versus.iqm, versus.improvement]
             if any(estimates):
-                rows.append((setting, entry, comparison.label(measure), *_estimates(estimates, digits)))
+                rows.append((setting, entry, comparison.label(measure), *_estimates(estimates, comparison.digits)))
     for entry in comparison.challengers:
         for measure in MEASURES:
             across = comparison.across(entry, measure)
             if across:
-                cells = _estimates([None, across.iqm, across.improvement], digits)
+                cells = _estimates([None, across.iqm, across.improvement], comparison.digits)
                 rows.append((" + ".join(across.settings), entry, comparison.label(measure), *cells))
     columns = ("setting", "entry", "measure", "IQM", "IQM of differences", "P(better than baseline)")
     notes = (
@@ -107,7 +107,7 @@ def bootstrap_table(comparison: Comparison, digits: int = 2) -> Table:
     return Table(f"Bootstrap intervals against {comparison.baseline}", columns, tuple(rows), notes, labels=3)
 
 
-def family_table(comparison: Comparison, digits: int = 2) -> Table:
+def family_table(comparison: Comparison) -> Table:
     """The mean at the end within each family of tasks, and its paired difference.
 
     Its notes name what was left out of a family alone; the tables of results and differences name the rest.
@@ -120,17 +120,18 @@ def family_table(comparison: Comparison, digits: int = 2) -> Table:
                 cells: Sequence[str] = (NOTHING,) * 3
                 remarks = {*summary.remarks} - {*comparison.summary(entry, setting).remarks}
                 if entry != comparison.baseline:
-                    cells = _difference(comparison.difference(entry, setting, family=family), digits)[:3]
-                rows.append((setting, family, entry, _mean(summary, digits), *cells))
+                    cells = _difference(comparison.difference(entry, setting, family=family), comparison.digits)[:3]
+                rows.append((setting, family, entry, _mean(summary, comparison.digits), *cells))
                 notes += _notes(f"{setting}, {family}", entry, sorted(remarks))
     columns = ("setting", "family", "entry", comparison.label("last_k"), "difference", "95 % interval", "pairs")
     title = f"Families of tasks, differences to {comparison.baseline}"
     return Table(title, columns, tuple(rows), tuple(notes), labels=3)
 
 
-def budget_table(comparison: Comparison, digits: int = 2) -> Table:
+def budget_table(comparison: Comparison) -> Table:
     """Every pair of runs at equal environment transitions, and the difference over seeds."""
     rows, notes = [], []
+    digits = comparison.digits
     for setting, entry in _places(comparison, comparison.challengers):
         budgets = comparison.budgets(entry, setting)
         for match in budgets.matches:
@@ -158,9 +159,10 @@ def budget_table(comparison: Comparison, digits: int = 2) -> Table:
     return Table(title, columns, tuple(rows), tuple(notes), labels=2)
 
 
-def reach_table(comparison: Comparison, digits: int = 2) -> Table:
+def reach_table(comparison: Comparison) -> Table:
     """Where each run first reaches, and where it reaches and holds, what the baseline ends with."""
     rows = []
+    digits = comparison.digits
     for setting, entry in _places(comparison, comparison.entries):
         level = comparison.baseline_level(setting)
         if level is None:
@@ -178,9 +180,10 @@ def reach_table(comparison: Comparison, digits: int = 2) -> Table:
     return Table(title, columns, tuple(rows), (_SECONDS,) if rows else (), labels=2)
 
 
-def seeds_table(comparison: Comparison, digits: int = 2) -> Table:
+def seeds_table(comparison: Comparison) -> Table:
     """Every value of every seed, with its difference to the baseline's."""
     rows = []
+    digits = comparison.digits
     for setting, entry in _places(comparison, comparison.entries):
         for measure in MEASURES:
             paired = comparison.difference(entry, setting, measure).paired if entry != comparison.baseline else None

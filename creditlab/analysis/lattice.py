@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 
 
@@ -31,6 +30,6 @@ def lattice_count(percent: float | str, total: int, digits: int = 2) -> int:
     return lowest
 
 
-def restored(percents: Sequence[float | str], total: int, digits: int = 2) -> tuple[float, ...]:
-    """Rates in percent before they were rounded; raises ValueError as `lattice_count` does."""
-    return tuple(100 * lattice_count(percent, total, digits) / total for percent in percents)
+def restored(percent: float | str, total: int, digits: int = 2) -> float:
+    """The rate in percent before it was rounded; raises ValueError as `lattice_count` does."""
+    return 100 * lattice_count(percent, total, digits) / total

@@ -6,11 +6,13 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Final, TypeVar
 
 from creditlab.analysis.curves import Curve, CurveError
+from creditlab.analysis.lattice import restored
 from creditlab.plaintext import clean, reason
 
 REQUIRED: Final = ("method", "setting", "seed", "update", "value")
@@ -38,19 +40,27 @@ class _Row:
     line: int
     update: int
     value: float
+    printed: str
+    """The value as it stands in the table."""
     transitions: int | None
     seconds: float | None
 
 
-def read_results(path: Path) -> list[Curve]:
+_Runs = dict[tuple[str, str, int], dict[int, _Row]]
+"""The rows of every run by update; a run is a method, a setting and a seed."""
+
+
+def read_results(path: Path, episodes: int | None = None) -> list[Curve]:
     """The curves of a CSV file in UTF-8, in the order in which they first appear; rows may stand in any order.
 
     Columns: method, setting, seed, update, value, and if wanted transitions and seconds (both counted from the start of the
-    run). Raises ResultsError for a file that cannot be read, a column that is missing, unknown or repeated, a cell that is
-    empty or no number, an evaluation given twice, and counts that fall.
+    run). `episodes`: every value is a rate of so many episodes, in percent and rounded to the most decimals that a value of
+    the table has, and is restored to what it was before. Raises ResultsError for a file that cannot be read, a column that is
+    missing, unknown or repeated, a cell that is empty or no number, an evaluation given twice, counts that fall, and a value
+    that is no rate of `episodes`.
     """
     text = _text(path)
-    runs: dict[tuple[str, str, int], dict[int, _Row]] = {}
+    runs: _Runs = {}
     for line, cells in _records(path, text):
         row = _row(path, line, cells)
         key = (_name(path, line, cells, "method"), _name(path, line, cells, "setting"), _whole(path, line, cells, "seed"))
@@ -60,7 +70,29 @@ def read_results(path: Path) -> list[Curve]:
             raise ResultsError(path, message, line, "update")
     if not runs:
         raise ResultsError(path, "it has a header but no results; add a row for every evaluation", 1)
+    if episodes is not None:
+        runs = _restored(path, runs, episodes)
     return [_curve(path, key, [rows[update] for update in sorted(rows)]) for key, rows in runs.items()]
+
+
+def _restored(path: Path, runs: _Runs, episodes: int) -> _Runs:
+    """The rows with their values before they were rounded."""
+    digits = max(_decimals(row.printed) for rows in runs.values() for row in rows.values())
+    found: _Runs = {}
+    for key, rows in runs.items():
+        for update, row in rows.items():
+            try:
+                value = restored(row.printed, episodes, digits)
+            except ValueError as error:
+                raise ResultsError(path, reason(error), row.line, "value") from None
+            found.setdefault(key, {})[update] = replace(row, value=value)
+    return found
+
+
+def _decimals(number: str) -> int:
+    """Decimals of a number as it is written: a spreadsheet leaves out zeros at the end, so that one value may have fewer."""
+    exponent = Decimal(number).as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def _text(path: Path) -> str:
@@ -136,6 +168,7 @@ def _row(path: Path, line: int, cells: Mapping[str, str]) -> _Row:
         line,
         _whole(path, line, cells, "update"),
         _number(path, line, cells, "value"),
+        cells["value"],
         _whole(path, line, cells, "transitions") if cells.get("transitions") else None,
         _number(path, line, cells, "seconds") if cells.get("seconds") else None,
     )

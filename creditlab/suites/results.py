@@ -90,11 +90,11 @@ def track(out: Path, runs: Sequence[PlannedRun], comparison: Comparison, files: 
     return log_comparison(tracking, runs[0].suite, out, facts, rows, files, list(tags))
 
 
-def show(comparison: Comparison, console: Console) -> None:
-    """The results and the paired differences with their notes, those of the task score as well, and what weakens them."""
+def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()) -> None:
+    """The results and the paired differences, those of the task score as well, further tables, and what weakens them."""
     tables = comparison_tables
     main = (tables.results_table(comparison), tables.differences_table(comparison), *tables.score_tables(comparison))
-    for table in main:
+    for table in (*main, *further):
         if not table.rows:
             continue
         grid = Grid(title=_text(table.title, console), title_justify="left")

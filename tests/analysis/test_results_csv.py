@@ -161,6 +161,72 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_results(tmp_path)
 
 
+def rows(*values: str) -> str:
+    return HEAD + "".join(f"grpo,alfworld,{seed},5,{value}\n" for seed, value in enumerate(values))
+
+
+def test_rounded_rates_are_restored_to_their_counts(tmp_path: Path) -> None:
+    """589, 605 and 608 of 640; the last is 95.00 %, of which a spreadsheet leaves 95."""
+    path = tmp_path / "results.csv"
+    path.write_text(rows("92.03", "94.53", "95"))
+    assert [curve.values[0] for curve in read_results(path, 640)] == [92.03125, 94.53125, 95.0]
+    assert [curve.values[0] for curve in read_results(path)] == [92.03, 94.53, 95.0]
+    # 23 and 25 of 25
+    path.write_text(rows("92.0", "1e2"))
+    assert [curve.values[0] for curve in read_results(path, 25)] == [92.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "episodes", "message"),
+    [
+        (("92.03", "92.10"), 640, "line 3, column value: 92.10 % is no k/640 rounded to 2 decimals; check the number of"),
+        # 94.4 beside two decimals is 94.40, which lies between 604/640 = 94.375 and 605/640 = 94.531
+        (("92.03", "94.4"), 640, "line 3, column value: 94.4 % is no k/640 rounded to 2 decimals"),
+        (("92", "50"), 640, "line 2, column value: 92 % is ambiguous: 586/640 to 592/640 all print so; more decimals"),
+        (("9" * 5000,), 640, "line 2, column value: "),
+    ],
+)
+def test_what_is_no_rate_of_so_many_episodes_is_named(
+    tmp_path: Path, values: tuple[str, ...], episodes: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(rows(*values))
+    assert compare.main([f"table={path}", f"episodes={episodes}"]) == 2
+    shown = capsys.readouterr().err
+    assert f"{path}, {message}" in shown
+    assert shown.count("\n") == 1
+    assert len(shown) < 800
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["digits=3"], "digits has no effect without table=; remove it"),
+        (["episodes=640"], "episodes has no effect without table=; remove it"),
+        (["table=results.csv", "digits=10"], "digits=10: write a number from 0 to 9"),
+        (["table=results.csv", "digits="], "digits=: write a number from 0 to 9"),
+        (["table=results.csv", "episodes=0"], "episodes=0: write a whole number from 1 on"),
+    ],
+)
+def test_keys_of_a_table_that_make_no_sense_are_named(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert compare.main(words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_digits_and_episodes_reach_every_file(tmp_path: Path) -> None:
+    """608 and 592 of 640 against 600 and 576: 1.25 and 2.5 points, mean 1.875, half width 12.706 · 0.625."""
+    path, out = tmp_path / "results.csv", tmp_path / "out"
+    path.write_text(rows("93.75", "90.00") + "mcgpo,alfworld,0,5,95.00\nmcgpo,alfworld,1,5,92.50\n")
+    assert compare.main([f"table={path}", "digits=3", "episodes=640", f"out={out}"]) == 0
+    page = (out / "report.html").read_text()
+    assert "+1.875 [−6.066, +9.816], 2 seeds" in page  # in the words at its beginning
+    assert "values restored to counts of 640 episodes" in page
+    for written in (page, (out / "comparison.md").read_text().replace("\\", "")):
+        assert "[−6.066, +9.816]" in written
+
+
 def test_a_compared_table_says_what_nobody_could_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "results.csv"
     path.write_text(HEAD + "".join(f"{method},a,0,{update},41.5\n" for method in ("grpo", "rloo") for update in (0, 9)))

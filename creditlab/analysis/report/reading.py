@@ -53,12 +53,12 @@ def read_setting(comparison: Comparison, setting: str) -> Reading:
     }
     findings = []
     for reading, verdict in _VERDICTS.items():
-        entries = [(entry, _numbers(one)) for entry, one in found.items() if one.reading == reading]
+        entries = [(entry, _numbers(one, comparison.digits)) for entry, one in found.items() if one.reading == reading]
         if entries:
             findings.append(Finding(verdict.format(baseline=baseline, label=label), tuple(entries)))
     own = comparison.summary(baseline, setting)
     if own.moments:
-        lead = f"{baseline} ends at {shown_mean(own.moments)} % ({label}, {_seeds(own.moments.count)})."
+        lead = f"{baseline} ends at {shown_mean(own.moments, comparison.digits)} % ({label}, {_seeds(own.moments.count)})."
     elif comparison.runs(baseline, setting):
         lead = f"{baseline} has no {label} here: {'; '.join(own.remarks)}."
     else:
@@ -121,13 +121,13 @@ def _other_code(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def _numbers(found: Difference) -> str:
+def _numbers(found: Difference, digits: int) -> str:
     if found.paired is None:
         return "; ".join(found.remarks[1:] or found.remarks)
-    mean, interval = shown(found.paired.mean, signed=True), found.paired.interval
+    mean, interval = shown(found.paired.mean, digits, signed=True), found.paired.interval
     if interval is None:
         return f"{mean}, {found.paired.no_interval}"
-    return f"{mean} {shown_interval(interval)}, {_seeds(len(found.paired.per_seed))}"
+    return f"{mean} {shown_interval(interval, digits)}, {_seeds(len(found.paired.per_seed))}"
 
 
 def _seeds(count: int) -> str:

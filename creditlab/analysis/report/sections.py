@@ -80,7 +80,8 @@ def summary_rows(comparison: Comparison, facts: Facts) -> Iterator[tuple[str, li
     """What was compared and with what it was made: a name and its values."""
     yield "entries", list(comparison.entries)
     yield "baseline", [comparison.baseline]
-    yield "measure", [f"{comparison.label('last_k')}: mean of the last {comparison.k} scheduled evaluations of a run"]
+    last = f"mean of the last {comparison.k} scheduled evaluations" if comparison.k > 1 else "the last scheduled evaluation"
+    yield "measure", [f"{comparison.label('last_k')}: {last} of a run"]
     for setting in comparison.settings:
         seeds = sorted({curve.seed for curve in comparison.curves if curve.setting == setting})
         yield f"seeds, {setting}", [", ".join(map(str, seeds))]
@@ -95,7 +96,8 @@ def summary_rows(comparison: Comparison, facts: Facts) -> Iterator[tuple[str, li
         yield "Python and packages", _distinct(_packages(one) for one in made)
         yield "machine", _distinct(one.get("platform") for one in made)
     if "table" in facts:
-        yield "source", [str(facts["table"])]
+        restored = (f"values restored to counts of {facts['episodes']} episodes",) if facts.get("episodes") else ()
+        yield "source", [str(facts["table"]), *restored]
 
 
 def _setting(comparison: Comparison, setting: str, index: int, runs: Sequence[Facts], look: dict[str, Look]) -> Section:
