@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from creditlab.analysis.mechanism import WINDOW, by_entry, levels_of, over_seeds, windows_of
+from creditlab.analysis.mechanism import (
+    WINDOW,
+    Facts,
+    by_entry,
+    counted,
+    levels_of,
+    over_seeds,
+    share_of_decisions,
+    sizes_of,
+    windows_of,
+)
 from creditlab.analysis.statistics import MeanSD
 from creditlab.analysis.tables import NOTHING, Table, shown, shown_mean
 
-Facts = Mapping[str, Any]
 _SHORT = 12
 """Letters of a hash in a table; the JSON file has all of them."""
 _SEEDS = "Mean ± sample SD over seeds."
@@ -23,7 +31,7 @@ def tables(runs: Sequence[Facts]) -> list[Table]:
 
 def mechanism_tables(runs: Sequence[Facts]) -> list[Table]:
     """How the credit of the runs came about; without the tables that would be empty."""
-    found = (groups_table(runs), pairs_table(runs), levels_table(runs), windows_table(runs))
+    found = (groups_table(runs), sizes_table(runs), pairs_table(runs), levels_table(runs), windows_table(runs))
     return [table for table in found if table.rows]
 
 
@@ -44,7 +52,7 @@ def groups_table(runs: Sequence[Facts]) -> Table:
                 for name in ("singleton_rate", "zero_fraction", "informative_groups")
             ),
         ]
-        rows.append((setting, entry, *cells, str(len(found))))
+        rows.append((setting, entry, *cells, _weights(pooled), str(len(found))))
     columns = (
         "setting",
         "entry",
@@ -53,10 +61,35 @@ def groups_table(runs: Sequence[Facts]) -> Table:
         "alone, %",
         "zero advantage, %",
         "informative task groups, %",
+        "weight of an update",
         "seeds",
     )
-    notes = ("Group size: mean number of decisions compared with each other in an update.", _SEEDS)
+    notes = (
+        "Group size: mean number of decisions compared with each other, repeat visits included; for methods that compare "
+        "whole trajectories, the number of these.",
+        "Group size, alone and zero advantage weigh an update by its decisions, or equally where some update did not record "
+        "their number. Informative task groups weigh all updates equally.",
+        _SEEDS,
+    )
     return Table("Comparison groups of the credit", columns, tuple(rows), notes)
+
+
+def sizes_table(runs: Sequence[Facts]) -> Table:
+    """Distribution of decisions over the sizes of their comparison groups, of the entries whose seeds all recorded it."""
+    pools = {place: [run["mechanism"] for run in found] for place, found in by_entry(runs).items()}
+    pools = {place: pooled for place, pooled in pools.items() if counted(pooled)}
+    sizes = sizes_of([one for pooled in pools.values() for one in pooled])
+    rows = [
+        (*place, *(_cell(share_of_decisions(pooled, name), 1) for name in sizes), str(len(pooled)))
+        for place, pooled in pools.items()
+    ]
+    notes = (
+        "Share of decisions in comparison groups of that size, %; the decisions of all updates are pooled within a seed.",
+        "Runs that did not record it are left out.",
+        _SEEDS,
+    )
+    columns = ("setting", "entry", *(f"of {label}" if label != "1" else "alone" for label in sizes.values()), "seeds")
+    return Table("Decisions by size of their comparison group", columns, tuple(rows), notes)
 
 
 def pairs_table(runs: Sequence[Facts]) -> Table:
@@ -152,6 +185,14 @@ def _with_pairs(runs: Sequence[Facts]) -> Iterator[tuple[str, str, list[Mapping[
         pooled = [run["mechanism"] for run in found if "pairs/accepted" in run["mechanism"]]
         if pooled:
             yield setting, entry, pooled
+
+
+def _weights(pooled: Sequence[Mapping[str, float]]) -> str:
+    """How the updates of the seeds of an entry were pooled."""
+    weighed = sum("trained_decisions" in one for one in pooled)
+    if 0 < weighed < len(pooled):
+        return f"its decisions in {weighed} of {len(pooled)} seeds, else equal"
+    return "its decisions" if weighed else "equal"
 
 
 def _ratios(pooled: Sequence[Mapping[str, float]], *wanted: tuple[str, float, int]) -> list[str]:

@@ -14,6 +14,7 @@ from creditlab.analysis.mechanism_tables import (
     mechanism_tables,
     pairs_table,
     runs_table,
+    sizes_table,
     windows_table,
 )
 
@@ -114,7 +115,56 @@ def test_the_tables_show_what_was_pooled() -> None:
 def test_group_sizes_come_with_their_quartiles_over_updates() -> None:
     credit = {"group_size": [1.0, 2.0, 3.0, 4.0, 5.0], "singleton_rate": [0.5] * 5}
     (cells,) = groups_table([run(credit, "gigpo")]).rows
-    assert cells == ("alfworld", "gigpo", "3.0", "2.0 / 3.0 / 4.0", "50.0", "–", "–", "1")
+    assert cells == ("alfworld", "gigpo", "3.0", "2.0 / 3.0 / 4.0", "50.0", "–", "–", "equal", "1")
+
+
+COUNTED: dict[str, list[float | None]] = {
+    "singleton_rate": [1.0, 0.25],
+    "zero_fraction": [1.0, 0.5],
+    "group_size": [1.0, 3.25],
+    "informative_groups": [0.0, 1.0],
+    "trained_decisions": [4.0, 12.0],
+    "group_sizes/1": [4.0, 3.0],
+    "group_sizes/17_up": [0.0, 0.0],
+    "group_sizes/3_4": [0.0, 9.0],
+}
+"""Two updates of 4 and 12 decisions: 7 of 16 alone, 10 of 16 without credit, mean size (4 · 1 + 12 · 3.25) / 16."""
+
+
+def test_shares_of_decisions_weigh_an_update_by_its_decisions() -> None:
+    found = mechanism(COUNTED)
+    assert (found["singleton_rate"], found["zero_fraction"]) == (7 / 16, 10 / 16)  # not 5/8 and 3/4
+    assert found["group_size"] == 43 / 16
+    assert found["informative_groups"] == 0.5  # a share of task groups
+    assert found["trained_decisions"] == 16
+    assert [found[f"group_sizes/{name}"] for name in ("1", "3_4", "17_up")] == [7, 9, 0]
+    assert mechanism({**COUNTED, "trained_decisions": [4.0, 12.0, None], "group_size": [1.0, 3.25, None]}) == found
+
+
+def test_updates_weigh_the_same_where_one_of_them_did_not_count() -> None:
+    found = mechanism({**COUNTED, "trained_decisions": [None, 12.0], "group_sizes/1": [None, 3.0]})
+    assert (found["singleton_rate"], found["group_size"]) == (5 / 8, 17 / 8)
+    assert found.keys().isdisjoint({"trained_decisions", "group_sizes/1", "group_sizes/3_4"})  # half a distribution is none
+    first, second = mechanism_windows({**COUNTED, "trained_decisions": [None, 12.0]}, 1)
+    assert "trained_decisions" not in first
+    assert second["trained_decisions"] == 12
+
+
+def test_the_distribution_of_group_sizes_is_a_mean_over_seeds() -> None:
+    other = {**COUNTED, "group_sizes/1": [4.0, 12.0], "group_sizes/3_4": [0.0, 0.0]}
+    table = sizes_table([run(COUNTED, "gigpo"), run(other, "gigpo", seed=1), run({"group_size": [2.0]}, "grpo")])
+    assert table.columns == ("setting", "entry", "alone", "of 3–4", "of 17+", "seeds")
+    # 43.75 and 100 % alone: mean 71.875, SD 39.77; 56.25 and 0 %: mean 28.125; grpo did not count
+    assert table.rows == (("alfworld", "gigpo", "71.9 ± 39.8", "28.1 ± 39.8", "0.0 ± 0.0", "2"),)
+
+
+def test_an_entry_with_a_seed_that_did_not_count_has_no_distribution() -> None:
+    runs = [run(COUNTED, "gigpo"), run({"group_size": [2.0, 4.0]}, "gigpo", seed=1)]
+    assert sizes_table(runs).rows == ()
+    (cells,) = groups_table(runs).rows
+    assert cells[-2:] == ("its decisions in 1 of 2 seeds, else equal", "2")
+    (cells,) = groups_table(runs[:1]).rows
+    assert cells[-2:] == ("its decisions", "1")
 
 
 def test_entries_that_recorded_nothing_have_no_tables() -> None:
