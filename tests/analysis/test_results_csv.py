@@ -223,6 +223,7 @@ def test_digits_and_episodes_reach_every_file(tmp_path: Path) -> None:
     page = (out / "report.html").read_text()
     assert "+1.875 [−6.066, +9.816], 2 seeds" in page  # in the words at its beginning
     assert "values restored to counts of 640 episodes" in page
+    assert "The number compared is\nL1, the last scheduled evaluation of a run, in percent" in page
     for written in (page, (out / "comparison.md").read_text().replace("\\", "")):
         assert "[−6.066, +9.816]" in written
 
