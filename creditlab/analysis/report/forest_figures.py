@@ -31,7 +31,10 @@ _ROWS = 34
 
 
 def forests(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> list[Drawing]:
-    """Paired differences of every challenger to the baseline, all measures; empty without challengers."""
+    """Paired differences of every challenger to the baseline, all measures; empty where nothing can be compared."""
+    found = [comparison.difference(entry, setting, measure) for entry in comparison.challengers for measure in MEASURES]
+    if not any(one.paired for one in found):
+        return []
     parts = chunks(comparison.challengers, _TOGETHER)
     limits = _limits(comparison, setting)
     return [
@@ -41,9 +44,14 @@ def forests(comparison: Comparison, setting: str, looks: dict[str, Look], name: 
 
 
 def families(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> list[Drawing]:
-    """The mean at the end within every family of tasks, every entry; empty where none was recorded."""
+    """The mean at the end within every family of tasks, every entry; empty where none has such a mean."""
     entries = [entry for entry in comparison.entries if comparison.finished(entry, setting)]
-    parts = chunks(comparison.families(setting), max(1, _ROWS // max(1, len(entries))))
+    measured = [
+        family
+        for family in comparison.families(setting)
+        if any(comparison.summary(entry, setting, family=family).moments for entry in entries)
+    ]
+    parts = chunks(measured, max(1, _ROWS // max(1, len(entries))))
     return [
         _families(comparison, entries, part, setting, looks, f"{name}-families" + (f"-{index}" if len(parts) > 1 else ""))
         for index, part in enumerate(parts, 1)
@@ -66,7 +74,8 @@ def _forest(
             _heading(axis, at, entry)
             for measure in MEASURES:
                 at += 1
-                _row(axis, at, comparison.difference(entry, setting, measure), looks[entry], main=measure == "last_k")
+                main = measure == "last_k"
+                _row(axis, at, comparison.difference(entry, setting, measure), looks[entry], comparison.digits, main=main)
                 places.append(at)
                 labels.append(comparison.label(measure))
             at += 1.4
@@ -92,12 +101,12 @@ def _heading(axis: Axes, at: float, entry: str) -> None:
     axis.text(0.0, at, name, transform=axis.get_yaxis_transform(), va="center", fontweight="bold", bbox=behind, zorder=4)
 
 
-def _row(axis: Axes, at: float, found: Difference, look: Look, *, main: bool) -> None:
+def _row(axis: Axes, at: float, found: Difference, look: Look, digits: int, *, main: bool) -> None:
     """One difference: its seeds, its interval and mean, and both in numbers at the right."""
     paired = found.paired
     beside = axis.get_yaxis_transform()
     if paired is None:
-        axis.text(1.02, at, "not paired", transform=beside, va="center", fontsize=8.5, color="0.3")
+        axis.text(1.02, at, found.reading, transform=beside, va="center", fontsize=8.5, color="0.3")
         return
     if len(paired.per_seed) > 1:
         seeds = list(paired.per_seed.values())
@@ -110,7 +119,10 @@ def _row(axis: Axes, at: float, found: Difference, look: Look, *, main: bool) ->
         [paired.mean], [at], linestyle="", marker=look.marker, markersize=7 if main else 5.5, color=look.color,
         markerfacecolor=face, zorder=3,
     )  # fmt: skip
-    numbers = f"{shown(paired.mean, 2, signed=True)} {shown_interval(paired.interval) if paired.interval else '(one seed)'}"
+    why = f"({paired.no_interval.partition(':')[0]})"
+    numbers = (
+        f"{shown(paired.mean, digits, signed=True)} {shown_interval(paired.interval, digits) if paired.interval else why}"
+    )
     axis.text(1.02, at, numbers, transform=beside, va="center", fontsize=8.5, fontweight="bold" if main else "normal")
 
 
