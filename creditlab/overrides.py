@@ -10,6 +10,9 @@ from hydra.errors import HydraException
 
 from creditlab.options import ConfigError, shown
 
+LARGEST_SEED = 2**32 - 1
+"""More than this not every generator of random numbers takes."""
+
 
 def written(value: Any) -> str:
     """A plain value in the grammar of overrides."""
@@ -32,8 +35,17 @@ def read_value(key: str, text: str) -> Any:
 
 
 def check_seeds(seeds: Any, wrong: str) -> tuple[int, ...]:
-    """One seed or a list of different whole numbers from 0 on; raises ConfigError that begins with `wrong` for others."""
+    """One seed or a list of different ones, 0 to `LARGEST_SEED`; raises ConfigError that begins with `wrong` for others."""
     found = seeds if isinstance(seeds, list) else [seeds]
-    if not found or any(type(seed) is not int or seed < 0 for seed in found) or len(set(found)) < len(found):
-        raise ConfigError(f"{wrong}: write different whole numbers from 0 on, as in seeds=[0,1,2]")
+    fit = all(type(seed) is int and 0 <= seed <= LARGEST_SEED for seed in found)
+    if not found or not fit or len(set(found)) < len(found):
+        raise ConfigError(f"{wrong}: write different whole numbers from 0 on, up to {LARGEST_SEED}, as in seeds=[0,1,2]")
     return tuple(found)
+
+
+def gives_several(override: str) -> bool:
+    """Whether an override gives several values, as for a sweep; what cannot be read gives none."""
+    try:
+        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+    except HydraException:
+        return False

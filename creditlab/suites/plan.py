@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from creditlab.cli import compose_job
 from creditlab.config import Job
 from creditlab.options import ConfigError
-from creditlab.overrides import written
+from creditlab.overrides import gives_several, written
 from creditlab.suites.suite import Entry, Setting, Suite
 
 OF_THE_SUITE = {
@@ -32,7 +33,7 @@ SHARED = {
     "training.updates": "number of updates",
     "experiment": "setting",
 }
-"""Keys that an entry may not set, for all entries of a setting share them, and what they stand for."""
+"""Keys that an entry may not set, for all entries of a setting share them, and what they set."""
 _LONGEST_TAG = 64
 """Characters of a tag in W&B."""
 
@@ -84,7 +85,7 @@ def plan(suite: Suite, overrides: Sequence[str], run_root: str) -> list[PlannedR
     `overrides` come from the command line and hold for all runs; those of an entry win over them, they over the suite's.
     Raises ConfigError naming the setting and entry at fault, and where two runs would be the same.
     """
-    _refuse_reserved(suite, overrides)
+    _check_keys(suite, overrides)
     runs: list[PlannedRun] = []
     for setting in suite.settings:
         by_entry = [list(_runs(suite, setting, entry, overrides, run_root)) for entry in suite.entries_of(setting)]
@@ -162,24 +163,43 @@ def key_of(override: str) -> str:
     return override.partition("=")[0].lstrip("+~")
 
 
-def _refuse_reserved(suite: Suite, given: Sequence[str]) -> None:
+def _check_keys(suite: Suite, given: Sequence[str]) -> None:
+    """Refuses overrides that no run of a suite can have, wherever they stand, and those that no entry can have."""
     sources = [("", given), (f"suite {suite.name}: ", suite.overrides)]
     sources += [(f"setting {setting.name}: ", setting.overrides) for setting in suite.settings]
     sources += [(f"{entry.name}: ", entry.overrides) for entry in suite.entries]
     for where, overrides in sources:
+        seen: dict[str, str] = {}
         for override in overrides:
             key = key_of(override)
             if key in OF_THE_SUITE:
                 raise ConfigError(f"{where}{key} is not for a run of a suite to set: {OF_THE_SUITE[key]}")
+            if re.match(r"hydra\b", key):
+                raise ConfigError(f"{where}{key} is no setting of a run; {_of_hydra(key)}")
+            if key in seen:
+                raise ConfigError(f"{where}{key} is given twice: {seen[key]} {override}; keep one")
+            if gives_several(override):
+                raise ConfigError(
+                    f"{where}{override!r} gives several values, but a run takes one: write [a,b] for a list, or make each "
+                    "of them one of the settings in a suite's file"
+                )
+            seen[key] = override
     for entry in suite.entries:
         for override in entry.overrides:
             key = key_of(override)
             shared = next((name for name in SHARED if key == name or key.startswith((f"{name}.", f"{name}@"))), None)
             if shared:
                 raise ConfigError(
-                    f"{entry.name}: {key} belongs to the {SHARED[shared]}, which all entries share, or their runs cannot be "
+                    f"{entry.name}: {key} sets the {SHARED[shared]}, which all entries share, or their runs cannot be "
                     "compared seed by seed; give it for all runs, or make a setting of it"
                 )
+
+
+def _of_hydra(key: str) -> str:
+    """What to do with a key of Hydra's own."""
+    if key.startswith("hydra.launcher."):
+        return "options of a launcher belong beside launcher= on the command line"
+    return "launcher= on the command line chooses one" if key == "hydra/launcher" else "remove it"
 
 
 def _refuse_same(runs: Sequence[PlannedRun]) -> None:

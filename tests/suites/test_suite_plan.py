@@ -126,6 +126,7 @@ def test_the_factorial_controls_of_the_results_are_the_papers() -> None:
         (["seeds=[1,1]"], "seeds=[1,1]: write different whole numbers"),
         (["seeds=[a]"], "seeds=[a]: write different whole numbers"),
         (["seeds=[]"], "seeds=[]: write different whole numbers"),
+        (["seeds=4294967296"], "seeds=4294967296: write different whole numbers from 0 on, up to 4294967295"),
         (["seeds=0,1"], "seeds=0,1 gives several values; write [a,b] for a list"),
         (["methods=[]"], "a suite needs at least one method"),
         (["methods=[grpo,mcgpoo]"], "mcgpoo: unknown method 'mcgpoo', did you mean 'mcgpo'?"),
@@ -135,10 +136,18 @@ def test_the_factorial_controls_of_the_results_are_the_papers() -> None:
         (["methods=[grpo,'mcgpo same']"], "holds 'same', which is not key=value"),
         (["methods=[grpo,[mcgpo]]"], "is no entry"),
         (["methods=[grpo,'rloo seed=3']"], "rloo seed=3: seed is not for a run of a suite to set: seeds=[0,1,2]"),
-        (["methods=[grpo,'rloo env=alfworld']"], "env belongs to the setting, which all entries share"),
-        (["methods=[grpo,'rloo warm_start.steps=5']"], "warm_start.steps belongs to the initial weights"),
-        (["methods=[grpo,'rloo evaluation.panel_seed=5']"], "evaluation.panel_seed belongs to the panel and schedule"),
-        (["methods=[grpo,'rloo training.updates=5']"], "training.updates belongs to the number of updates"),
+        (["methods=[grpo,'rloo env=alfworld']"], "env sets the setting, which all entries share"),
+        (["methods=[grpo,'rloo warm_start.steps=5']"], "warm_start.steps sets the initial weights"),
+        (["methods=[grpo,'rloo evaluation.panel_seed=5']"], "evaluation.panel_seed sets the panel and schedule"),
+        (["methods=[grpo,'rloo training.updates=5']"], "training.updates sets the number of updates, which all entries"),
+        (["methods=[grpo,'rloo hydra.run.dir=/x']"], "rloo hydra.run.dir=/x: hydra.run.dir is no setting of a run"),
+        (["hydra.run.dir=/x"], "hydra.run.dir is no setting of a run; remove it"),
+        (["methods=[grpo,'rloo +hydra.verbose=true']"], "hydra.verbose is no setting of a run"),
+        (["methods=[grpo,'rloo hydra/launcher=joblib']"], "no setting of a run; launcher= on the command line chooses one"),
+        (["methods=[grpo,'rloo hydra.launcher.n_jobs=2']"], "belong beside launcher= on the command line"),
+        (["experiment=quick", "experiment=quick"], "experiment is given twice: experiment=quick experiment=quick; keep one"),
+        (["env=alfworld,webshop"], "'env=alfworld,webshop' gives several values, but a run takes one: write [a,b]"),
+        (["methods=[grpo,'rloo learner.lr=1e-3,2e-3']"], "gives several values, but a run takes one"),
         (["methods=[grpo,'grpo aux=[]']"], "are the same run, grpo-alfworld-"),
         (["seed=3"], "seed is not for a run of a suite to set"),
         (["method=grpo"], "method is not for a run of a suite to set: methods=[grpo,mcgpo] names them"),
@@ -193,6 +202,20 @@ def test_a_wrong_file_is_named_with_what_is_wrong_in_it(tmp_path: Path, text: st
         read_request([write(tmp_path, text)])
     assert message in str(error.value)
     assert "mine.yaml" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("overrides: [hydra.launcher.n_jobs=2]", "suite mine: hydra.launcher.n_jobs is no setting of a run; options of a"),
+        ("settings: [{name: a, overrides: [hydra.job.name=x]}]", "setting a: hydra.job.name is no setting of a run"),
+        ("settings: [{name: a, overrides: ['training.updates=2,4']}]", "one of the settings in a suite's file"),
+    ],
+)
+def test_overrides_in_a_file_are_checked_like_those_on_the_command_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        planned(write(tmp_path, f"entries: [grpo]\nseeds: [0]\n{text}\n"))
+    assert message in str(error.value)
 
 
 def test_two_settings_that_come_to_the_same_runs_are_refused(tmp_path: Path) -> None:
