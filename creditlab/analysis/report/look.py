@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import textwrap
 import warnings
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from creditlab.analysis.statistics import MeanSD
 from creditlab.plaintext import printable
 
 if TYPE_CHECKING:
@@ -40,8 +42,11 @@ _STYLE: Final[Mapping[str, Any]] = {
     "svg.fonttype": "none",  # text stays text, which can be searched and copied
     "hatch.linewidth": 0.6,
 }
+ONE_SEED: Final = " Hollow: one seed, without a deviation."
+"""What a caption says where `error_bars` drew a value of one seed."""
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 _ID: Final = re.compile(r'(\bid="|href="#|url\(#)')
+_TAG: Final = re.compile(r'<[^<>"]*(?:"[^"]*"[^<>"]*)*>')
 _HEAD: Final = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 
 
@@ -70,7 +75,7 @@ class Drawing:
         text = _COMMENT.sub("", _HEAD.sub("", self.svg.decode(), count=1))
         head, end, rest = text.partition(">")
         head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
-        return _ID.sub(lambda found: f"{found[1]}{self.name}-", f"{head}{end}{rest}")
+        return _TAG.sub(lambda tag: _ID.sub(lambda found: f"{found[1]}{self.name}-", tag[0]), f"{head}{end}{rest}")
 
 
 def looks(entries: Sequence[str], baseline: str) -> dict[str, Look]:
@@ -140,14 +145,31 @@ def whole_updates(axis: Axes) -> None:
     axis.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
 
 
-def legend(target: Figure | Axes, names: Sequence[str], handles: Sequence[Any], *, columns: int = 0, **place: Any) -> None:
+def error_bars(axis: Axes, places: Sequence[float], found: Sequence[MeanSD], look: Look, *, across: bool = False) -> bool:
+    """Means with bars of one sample SD along a line, or `across` without one; returns whether one had a single seed.
+
+    A single seed has no deviation: it is drawn without a bar and hollow, so that it does not look exact.
+    """
+    means, bars = [one.mean for one in found], [math.nan if one.sd is None else one.sd for one in found]
+    x, y = (means, places) if across else (places, means)
+    style: dict[str, Any] = {"color": look.color, "marker": look.marker, "markersize": 5}
+    dashes = "none" if across else look.dashes
+    x_bars, y_bars = (bars, None) if across else (None, bars)
+    axis.errorbar(x, y, y_bars, x_bars, linestyle=dashes, linewidth=1.5, elinewidth=1.0, capsize=2, **style)
+    hollow = [at for at, one in enumerate(found) if one.sd is None]
+    at_x, at_y = ([side[at] for at in hollow] for side in (x, y))
+    axis.plot(at_x, at_y, linestyle="none", markerfacecolor="white", zorder=3, **style)
+    return bool(hollow)
+
+
+def legend(figure: Figure, names: Sequence[str], handles: Sequence[Any], *, columns: int = 0) -> None:
     """A legend above, in as many columns as its names leave room for."""
     texts = [short(name) for name in names]
     longest = max(max(map(len, text.split("\n"))) for text in texts)
     columns = columns or max(1, min(len(texts), 100 // (longest + 9)))
     # matplotlib drops labels that begin with an underscore, so the names are put in afterwards
-    place = {"loc": "outside upper left", **place}
-    made = target.legend(list(handles), [str(n) for n in range(len(texts))], ncols=columns, frameon=False, **place)
+    numbers = [str(number) for number in range(len(texts))]
+    made = figure.legend(list(handles), numbers, loc="outside upper left", ncols=columns, frameon=False)
     for shown, text in zip(made.get_texts(), texts, strict=True):
         shown.set_text(text)
 

@@ -1,17 +1,20 @@
-"""How credit came about, drawn: pairs by level, agreement, contrast and weight, and the sizes of comparison groups."""
+"""How credit came about, drawn: pairs by level, agreement, contrast and weight; the groups have a module of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from creditlab.analysis.mechanism import WINDOW, by_entry, levels_of, over_seeds, windows_of
+from creditlab.analysis.mechanism import WINDOW, Facts, by_entry, levels_of, over_seeds, windows_of
+from creditlab.analysis.report.group_figures import group_figures
 from creditlab.analysis.report.look import (
+    ONE_SEED,
     WIDE,
     Drawing,
     Look,
     chunks,
     drawing_style,
+    error_bars,
     finished,
     legend,
     new_figure,
@@ -24,7 +27,6 @@ from creditlab.analysis.report.look import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Facts = Mapping[str, Any]
 Windows = Mapping[tuple[int, int], Sequence[Mapping[str, float]]]
 """By first and last update, the pooled diagnostics of every seed."""
 _LEVELS: Final = (("#0072B2", ""), ("#E69F00", "///"), ("#009E73", "..."), ("#CC79A7", "xx"))
@@ -48,9 +50,7 @@ def mechanism_figures(runs: Sequence[Facts], setting: str, looks: Mapping[str, L
         drawings.append(_lines(pairs, setting, looks, f"{name}-agreement", _AGREEMENT))
         drawings.append(_lines(pairs, setting, looks, f"{name}-contrast", _CONTRAST))
         drawings += _contexts(pairs, setting, looks, f"{name}-contexts")
-    if any("group_size" in run["mechanism"] for of_entry in own.values() for run in of_entry):
-        drawings.append(_sizes(own, setting, looks, f"{name}-groups"))
-    return drawings
+    return [*drawings, *group_figures(own, setting, looks, name)]
 
 
 _Panel = tuple[str, str, float]
@@ -153,8 +153,9 @@ def _lines(
     with drawing_style():
         figure = new_figure(WIDE, 3.1)
         axes = figure.subplots(1, len(panels), sharex=True)
+        single = False
         for axis, (diagnostic, label, scale) in zip(axes, panels, strict=True):
-            _over_windows(axis, pairs, looks, diagnostic, scale)
+            single |= _over_windows(axis, pairs, looks, diagnostic, scale)
             axis.set_ylabel(label)
         if panels is _AGREEMENT:
             axes[0].axhline(50, color="0.25", linewidth=0.8, linestyle=":")
@@ -162,7 +163,7 @@ def _lines(
         dotted = "; dotted: chance" if panels is _AGREEMENT else ""
         text = (
             f"{setting}: {_WORDS[panels]}, in windows of {WINDOW} updates; counts are pooled within a seed, "
-            f"mean ± 1 sample SD over seeds{dotted}."
+            f"mean ± 1 sample SD over seeds{dotted}.{ONE_SEED if single else ''}"
         )
         return finished(figure, name, text)
 
@@ -175,9 +176,10 @@ def _contexts(pairs: Mapping[str, Sequence[Facts]], setting: str, looks: Mapping
     with drawing_style():
         figure = new_figure(WIDE, 0.7 + 2.3 * len(levels))
         axes = figure.subplots(len(levels), 2, sharex=True, squeeze=False)
+        single = False
         for row, level in zip(axes, levels, strict=True):
-            _over_windows(row[0], pairs, looks, f"pairs/first_visit_group_size_{level}", 1.0)
-            _over_windows(row[1], pairs, looks, f"pairs/non_singleton_share_{level}", 100.0)
+            single |= _over_windows(row[0], pairs, looks, f"pairs/first_visit_group_size_{level}", 1.0)
+            single |= _over_windows(row[1], pairs, looks, f"pairs/non_singleton_share_{level}", 100.0)
             row[0].set_title(f"level {short(level, 26)}", loc="left", fontsize=9)
             row[0].set_ylabel("first visits per context")
             row[1].set_ylabel("not alone (%)")
@@ -186,69 +188,25 @@ def _contexts(pairs: Mapping[str, Sequence[Facts]], setting: str, looks: Mapping
         legend(figure, list(pairs), [sample(looks[entry]) for entry in pairs])
         text = (
             f"{setting}: sizes of the contexts that candidate records fall into, by level, in windows of {WINDOW} updates; "
-            "mean ± 1 sample SD over seeds."
+            f"mean ± 1 sample SD over seeds.{ONE_SEED if single else ''}"
         )
         return [finished(figure, name, text)]
 
 
 def _over_windows(
     axis: Axes, pairs: Mapping[str, Sequence[Facts]], looks: Mapping[str, Look], diagnostic: str, scale: float
-) -> None:
+) -> bool:
+    """A diagnostic over the windows, one line for each entry; returns whether a window had one seed only."""
+    single = False
     for place, (entry, found) in enumerate(pairs.items()):
-        points = [
-            ((first + last) / 2, moments)
+        points = {
+            (first + last) / 2: moments
             for (first, last), pooled in windows_of(found).items()
             if (moments := over_seeds(pooled, diagnostic, scale=scale))
-        ]
-        look = looks[entry]
+        }
         shift = 0.5 * (place - (len(pairs) - 1) / 2)  # bars of several entries stand beside each other
-        axis.errorbar(
-            [at + shift for at, _ in points],
-            [moments.mean for _, moments in points],
-            yerr=[moments.sd or 0.0 for _, moments in points],
-            color=look.color,
-            linestyle=look.dashes,
-            marker=look.marker,
-            markersize=5,
-            linewidth=1.5,
-            elinewidth=1.0,
-            capsize=2,
-        )
+        single |= error_bars(axis, [at + shift for at in points], list(points.values()), looks[entry])
     axis.set_xlabel("updates")
     whole_updates(axis)
     tidy(axis)
-
-
-def _sizes(own: Mapping[str, Sequence[Facts]], setting: str, looks: Mapping[str, Look], name: str) -> Drawing:
-    """Sizes of comparison groups: for every seed of every entry the quartiles over updates; and who was alone."""
-    entries = [entry for entry, found in own.items() if any("group_size" in run["mechanism"] for run in found)]
-    with drawing_style():
-        figure = new_figure(WIDE, 1.0 + 0.5 * len(entries))
-        sizes, alone = figure.subplots(1, 2, sharey=True, width_ratios=[1.5, 1])
-        for at, entry in enumerate(entries):
-            look, found = looks[entry], [run["mechanism"] for run in own[entry] if "group_size" in run["mechanism"]]
-            for index, one in enumerate(found):
-                place = at + 0.7 * ((index + 0.5) / len(found) - 0.5)
-                quartiles = [one["group_size_lower"], one["group_size_upper"]]
-                sizes.plot(quartiles, [place, place], color=look.color, linewidth=2.2, solid_capstyle="butt")
-                sizes.plot(
-                    [one["group_size_median"]], [place], marker="|", color=look.color, markersize=6, markeredgewidth=1.6
-                )
-            moments = over_seeds(found, "singleton_rate", scale=100)
-            if moments:
-                alone.errorbar(
-                    [moments.mean], [at], xerr=[moments.sd or 0.0], fmt=look.marker, color=look.color, markersize=6, capsize=2
-                )
-        sizes.set_yticks(range(len(entries)), [short(entry) for entry in entries])
-        sizes.set_ylim(len(entries) - 0.5, -0.5)
-        sizes.set_xlabel("decisions compared with each other")
-        alone.set_xlabel("decisions compared with no other (%)")
-        for axis in (sizes, alone):
-            axis.tick_params(axis="y", length=0)
-            axis.set_xlim(left=0)
-            tidy(axis, grid="x")
-        text = (
-            f"{setting}: size of the comparison groups of the credit. Left: for each seed, the quartiles over updates of the "
-            "mean size in an update, with the median. Right: decisions compared with no other, mean ± 1 sample SD over seeds."
-        )
-        return finished(figure, name, text)
+    return single
