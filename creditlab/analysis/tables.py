@@ -15,6 +15,8 @@ from creditlab.plaintext import printable
 NOTHING: Final = "–"
 """A cell without a value; the notes below the table say why."""
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]|$~]")
+_LINE_START: Final = re.compile(r"^(\d+(?=[.)])|(?=[#+=-]))")
+"""What would begin a list, a heading or a line across the page where a text stands first on its line."""
 _HYPHENS: Final = re.compile("-(?=-)")
 """Two of them would be set as one dash."""
 _ENTITIES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -65,7 +67,7 @@ def markdown(table: Table) -> str:
     lines = [[_in_markdown(cell) for cell in row] for row in (table.columns, *table.rows)]
     lines.insert(1, align)
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "".join(f"\n- {_in_markdown(note)}" for note in table.notes)
+    notes = "".join(f"\n- {_first_in_markdown(note)}" for note in table.notes)
     return f"**{_in_markdown(table.title)}**\n\n{body}\n" + (f"{notes}\n" if notes else "")
 
 
@@ -75,7 +77,7 @@ def latex(table: Table) -> str:
     Letters beyond Latin are left as they are and need an engine that reads Unicode.
     """
     align = "l" * table.labels + "r" * (len(table.columns) - table.labels)
-    head, *body = [" & ".join(_in_latex(cell) for cell in row) + r" \\" for row in (table.columns, *table.rows)]
+    head, *body = [_row(row) for row in (table.columns, *table.rows)]
     notes = [rf"\par\footnotesize {_in_latex(note)}" for note in table.notes]
     lines = [
         r"\begin{table}",
@@ -122,6 +124,17 @@ def shown_interval(interval: Interval | None, digits: int = 2, *, signed: bool =
 def _in_markdown(text: str) -> str:
     escaped = "".join(_ENTITIES.get(sign, sign) for sign in printable(text))
     return _MARKDOWN.sub(lambda found: "\\" + found[0], escaped)
+
+
+def _first_in_markdown(text: str) -> str:
+    """A text that stands first on its line."""
+    return _LINE_START.sub(lambda found: f"{found[1]}\\", _in_markdown(text).lstrip())
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    """A row in LaTeX; one that begins with a bracket or star would be read as an argument of the command before it."""
+    line = " & ".join(map(_in_latex, cells))
+    return ("{}" if line.lstrip().startswith(("[", "*")) else "") + line + r" \\"
 
 
 def _in_latex(text: str) -> str:

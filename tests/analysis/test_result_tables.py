@@ -95,6 +95,23 @@ def test_latex_commands_are_ours_alone(cell: str) -> None:
     assert not set(bare) & set(r"\{}$&#_%^~<>|")
 
 
+@pytest.mark.parametrize("cell", ["[1ex]", "*", " [x]", "*[1ex]"])
+def test_no_row_gives_an_argument_to_the_command_before_it(cell: str) -> None:
+    """`\\\\` and `\\midrule` read a bracket or star that follows them, over the end of a line too."""
+    text = latex(Table("T", (cell, "L5"), ((cell, "1"), (cell, "2"))))
+    assert not re.search(r"(\\\\|rule)\s*[\[*]", text)
+    assert text.count("\n{}") == 3
+
+
+@pytest.mark.parametrize(
+    ("note", "shown_as"),
+    [("# big", r"\# big"), ("1. x", r"1\. x"), ("12) x", r"12\) x"), ("+ y", r"\+ y"), ("--- ", r"\---"), ("=", r"\="),
+     ("1.5 points", r"1\.5 points"), ("plain - text", "plain - text")],
+)  # fmt: skip
+def test_a_note_in_markdown_begins_nothing(note: str, shown_as: str) -> None:
+    assert markdown(Table("T", ("a",), (("x",),), (note,))).rstrip().endswith(f"\n- {shown_as}")
+
+
 def test_two_hyphens_stay_two() -> None:
     assert "a-{}-{}-b-c" in latex(table("a---b-c"))
 
