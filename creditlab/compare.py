@@ -28,12 +28,13 @@ from creditlab.suites.board import Board, State, Status
 from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.hydra_runner import LOCAL, HydraRunner, check_launcher
 from creditlab.suites.plan import PlannedRun, plan
-from creditlab.suites.record import make_record, read_record, write_record
+from creditlab.suites.record import EarlierFormatError, read_record, record_of, write_record
 from creditlab.suites.results import say, show, track, write, write_suite
 from creditlab.suites.runner import LocalRunner
-from creditlab.suites.standing import Standing, standing
+from creditlab.suites.standing import NOTHING, Standing
 from creditlab.suites.suite import Suite, find_suite, read_entries, read_suite, shipped_suites, with_entries, with_seeds
 from creditlab.tracking import metrics as m
+from creditlab.tracking.jsonl import STEP
 from creditlab.tracking.text import encodable
 from creditlab.tracking.writing import WriteError
 
@@ -221,26 +222,34 @@ def _run_suite(request: Request, console: Console) -> int:
 
 def _keep(request: Request, run: PlannedRun) -> None:
     """Writes the record of a run that is over, so that it outlives the command; what is wrong with it is told at the end."""
-    with suppress(ConfigError):
-        write_record(request.records, run, make_record(run))
+    with suppress(ConfigError, WriteError, OSError):
+        write_record(request.records, run, record_of(request.records, run))
 
 
 def _find(status: Status, records: Path) -> dict[str, Any] | None:
     """Looks whether a run is finished, in its folder or by its record, and returns the record in the second case.
 
-    A run that cannot be used counts as failed, with the reason; the others go on.
+    A run that neither can serve counts as failed, with the reason; the others go on.
     """
-    try:
-        status.at = standing(status.run)
-        record = None if status.at.finished else read_record(records, status.run)
-    except ConfigError as error:
-        status.state, status.message = State.FAILED, str(error)
-        return None
-    if record:
-        success = record["evaluations"][-1]["metrics"][m.VAL_SUCCESS]
-        status.at = Standing(status.run.updates, True, success, None)
+    status.look()
     if status.at.finished:
         status.state = State.FINISHED
+        return None
+    try:
+        record = read_record(records, status.run)
+    except EarlierFormatError as error:
+        if status.at is NOTHING:
+            status.state, status.message = State.FAILED, status.message or str(error)
+        return None  # the folder goes on, and what comes out of it replaces the record
+    except ConfigError as error:
+        status.state, status.message = State.FAILED, status.message or str(error)
+        return None
+    if record:
+        [last] = [point for point in record["evaluations"] if point[STEP] == status.run.updates]
+        status.at = Standing(status.run.updates, True, last["metrics"][m.VAL_SUCCESS], None)
+        status.state, status.message = State.FINISHED, ""
+    elif status.message:
+        status.state = State.FAILED
     return record
 
 
@@ -304,12 +313,22 @@ def _collect(request: Request, statuses: Sequence[Status], records: Mapping[int,
         if status.state is not State.FINISHED:
             continue
         try:
-            record = records[index] or write_record(request.records, status.run, make_record(status.run))
-            finished = FinishedRun(status.run, record)
-            found.append((finished, curve_of(finished)))
+            finished = FinishedRun(status.run, records[index] or record_of(request.records, status.run))
+            curve = curve_of(finished)
+            if not records[index]:
+                _store(request.records, status, finished)
+            found.append((finished, curve))
         except ConfigError as error:
             status.state, status.message = State.FAILED, str(error)
     return found
+
+
+def _store(records: Path, status: Status, finished: FinishedRun) -> None:
+    """Keeps the record of a finished run; one without takes part all the same, and the reason is told."""
+    try:
+        write_record(records, status.run, dict(finished.record))
+    except WriteError as error:
+        status.message = str(error)
 
 
 def _compare(
@@ -339,14 +358,18 @@ def _report(
     failed = [status for status in statuses if status.state is State.FAILED]
     for status in failed:
         say(console, f"failed: {status.run.label}: {status.message}", "red")
+    unkept = [status for status in statuses if status.state is State.FINISHED and status.message]
+    for status in unkept:
+        say(console, f"no record: {status.run.label}: {status.message}", "red")
     finished = sum(status.state is State.FINISHED for status in statuses)
     if interrupted:
         tell(f"interrupted with {finished} of {len(statuses)} runs finished; the same command goes on")
         return EXIT_INTERRUPTED
     if failed:
         tell(f"{len(failed)} of {len(statuses)} runs failed; the same command tries them again")
-        return EXIT_FAILED
-    return 0
+    if unkept:
+        tell(f"{len(unkept)} of {len(statuses)} runs have no record in {request.records}")
+    return EXIT_FAILED if failed or unkept else 0
 
 
 def _say_files(out: Path, files: Sequence[Path], console: Console) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,17 @@ from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import STEP, read
 from creditlab.training.manifest import read_manifest, write_json
 
-FORMAT = 1
+FORMAT = 2
 SEAL = "sha256"
 _KEYS = {"format", "run", "configuration_hash", "seed", "config", "manifest", "evaluations", "credit", SEAL}
 _DIGITS = 6
 """Significant digits of the credit diagnostics."""
+_OF_THE_MACHINE = ("run_root", "resume", "overwrite", "tracking", "warm_start.cache", "env.cache")
+"""Settings that say where a run lay and how it was watched, not what it computed."""
+
+
+class EarlierFormatError(ConfigError):
+    """A record that an earlier version wrote."""
 
 
 def record_path(folder: Path, run: PlannedRun) -> Path:
@@ -30,13 +37,13 @@ def record_path(folder: Path, run: PlannedRun) -> Path:
 
 
 def make_record(run: PlannedRun) -> dict[str, Any]:
-    """The record of a finished run, from its folder, up to the last update of the plan.
+    """The record of a finished run, from its folder: the whole run, which may be longer than the plan.
 
     Raises ConfigError where the folder's files are damaged, or where they are those of another configuration.
     """
     path = run.folder / "config.json"
     try:
-        records = [record for record in read(run.folder / "metrics.jsonl") if record[STEP] <= run.updates]
+        records = read(run.folder / "metrics.jsonl")
         config = strict_json.parse(path.read_bytes())
     except (OSError, ValueError) as error:
         raise ConfigError(f"{run.label}: {error}; remove {run.folder} to have the run made again") from None
@@ -53,26 +60,47 @@ def make_record(run: PlannedRun) -> dict[str, Any]:
             "run": run.folder.name,
             "configuration_hash": run.hash,
             "seed": run.seed,
-            "config": config,
+            "config": _portable(config),
             "manifest": manifest,
-            "evaluations": _evaluations(records, run.schedule),
+            "evaluations": _evaluations(records),
             "credit": _columns([record for record in records if record[STEP] > 0]),
         }
     )
 
 
-def write_record(folder: Path, run: PlannedRun, record: dict[str, Any]) -> dict[str, Any]:
-    """Writes a record, whole or not at all, and returns it."""
-    folder.mkdir(parents=True, exist_ok=True)
+def record_of(folder: Path, run: PlannedRun) -> dict[str, Any]:
+    """The record of a run from its folder or, where that is damaged, the one that is kept; raises ConfigError for neither."""
+    try:
+        return make_record(run)
+    except ConfigError:
+        kept = read_record(folder, run)
+        if kept is None:
+            raise
+        return kept
+
+
+def write_record(folder: Path, run: PlannedRun, record: dict[str, Any]) -> None:
+    """Keeps a record, whole or not at all, unless the one that is there reaches further.
+
+    Raises ConfigError where that one was changed or is another run's, and WriteError.
+    """
+    with suppress(EarlierFormatError):  # what this version makes of the run folder replaces it
+        there = _load(folder, run)
+        if there and (there == record or _reach(there) > _reach(record)):
+            return
     write_json(record_path(folder, run), record, "call the suite again")
-    return record
 
 
 def read_record(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
     """The record of a planned run; None where there is none, or one that ends before the plan does.
 
-    Raises ConfigError for a record that is damaged, was changed by hand or belongs to another run.
+    Raises ConfigError for a record that is damaged, was changed by hand, belongs to another run or an earlier version.
     """
+    record = _load(folder, run)
+    return record if record and run.schedule <= {int(point[STEP]) for point in record["evaluations"]} else None
+
+
+def _load(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
     path = record_path(folder, run)
     if not path.exists():
         return None
@@ -80,13 +108,22 @@ def read_record(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
         record = strict_json.parse(path.read_bytes())
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is no record of a run: {error}; remove it or put back a copy") from None
+    earlier = isinstance(record, dict) and record.get("format")
+    if isinstance(earlier, int) and 0 < earlier < FORMAT:
+        again = "call the suite where the run folder is to have it made again, or remove it"
+        raise EarlierFormatError(f"{path} is a record in format {earlier}, this version reads {FORMAT}; {again}")
     if not isinstance(record, dict) or set(record) != _KEYS or record["format"] != FORMAT:
         raise ConfigError(f"{path} is no record of a run in format {FORMAT}; remove it or put back a copy")
     if record[SEAL] != _digest(record):
         raise ConfigError(f"{path} is not as it was written; put back a copy, or remove it to have the run made again")
     if (record["configuration_hash"], record["seed"]) != (run.hash, run.seed):
         raise ConfigError(f"{path} is the record of another run; remove it")
-    return record if run.schedule <= {int(point[STEP]) for point in record["evaluations"]} else None
+    return record
+
+
+def _reach(record: Mapping[str, Any]) -> int:
+    """The last update after which the run was evaluated."""
+    return int(record["evaluations"][-1][STEP])
 
 
 def manifest_hash(record: Mapping[str, Any]) -> str:
@@ -105,13 +142,25 @@ def _digest(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def _evaluations(records: Sequence[Mapping[str, float]], schedule: frozenset[int]) -> list[dict[str, Any]]:
-    """The scheduled evaluations with what was spent before them; one that ended an earlier, shorter run is no part of it."""
+def _portable(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without the settings of the machine."""
+    kept = {key: dict(value) if isinstance(value, Mapping) else value for key, value in config.items()}
+    for name in _OF_THE_MACHINE:
+        section, _, key = name.partition(".")
+        if not key:
+            kept.pop(section, None)
+        elif isinstance(kept.get(section), dict):
+            kept[section].pop(key, None)
+    return kept
+
+
+def _evaluations(records: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+    """Every evaluation with what was spent before it, also those that ended an earlier, shorter plan."""
     found, seconds, transitions = [], 0.0, 0.0
     for record in records:
         seconds += record.get(m.TIME_STEP, 0.0)
         transitions = record.get(m.TRANSITIONS, transitions)
-        if m.VAL_SUCCESS in record and int(record[STEP]) in schedule:
+        if m.VAL_SUCCESS in record:
             values = {name: _finite(value) for name, value in record.items() if name.startswith("val/")}
             found.append(
                 {STEP: int(record[STEP]), "transitions": int(transitions), "seconds": round(seconds, 3), "metrics": values}

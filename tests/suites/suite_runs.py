@@ -58,7 +58,8 @@ def whole(run: PlannedRun) -> list[dict[str, float]]:
 
 def stand_in(run: PlannedRun, *conduct: str) -> list[str]:
     """The command of a stand-in for a run; a word says how it behaves: crash, slow. More words may follow, as overrides."""
-    return [sys.executable, __file__, str(run.folder), str(run.updates), str(run.every), *conduct]
+    made = {"config": run.config, "hash": run.hash}
+    return [sys.executable, __file__, str(run.folder), str(run.updates), str(run.every), json.dumps(made), *conduct]
 
 
 def starts(run: PlannedRun) -> list[list[float]]:
@@ -67,7 +68,7 @@ def starts(run: PlannedRun) -> list[list[float]]:
     return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
 
 
-def _work(folder: Path, updates: int, every: int, conduct: Sequence[str]) -> int:
+def _work(folder: Path, updates: int, every: int, made: dict[str, Any], conduct: Sequence[str]) -> int:
     """Locks the folder, goes on after the last line, and stops after an update when told to."""
     updates = next((int(word[17:]) for word in conduct if word.startswith("training.updates=")), updates)
     stop: list[int] = []
@@ -81,8 +82,9 @@ def _work(folder: Path, updates: int, every: int, conduct: Sequence[str]) -> int
         return 2
     began = time.time()
     time.sleep(0.3)  # its warm start
-    (folder / "config.json").write_text("{}")
-    (folder / "manifest.json").write_text(json.dumps({**MANIFEST, "ready": time.time()}))
+    (folder / "config.json").write_text(json.dumps(made["config"]))
+    manifest = {**MANIFEST, "configuration_hash": made["hash"], "ready": time.time()}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     metrics = folder / "metrics.jsonl"
     done = len(metrics.read_text().splitlines()) if metrics.exists() else 0
     for step in range(done, updates + 1):
@@ -101,4 +103,4 @@ def _work(folder: Path, updates: int, every: int, conduct: Sequence[str]) -> int
 
 
 if __name__ == "__main__":
-    sys.exit(_work(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]))
+    sys.exit(_work(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4]), sys.argv[5:]))

@@ -14,7 +14,16 @@ from creditlab.options import ConfigError
 from creditlab.suites.collect import FinishedRun, curve_of, mechanism
 from creditlab.suites.differences import differences
 from creditlab.suites.plan import PlannedRun
-from creditlab.suites.record import make_record, manifest_hash, read_record, record_path, sealed, write_record
+from creditlab.suites.record import (
+    EarlierFormatError,
+    make_record,
+    manifest_hash,
+    read_record,
+    record_of,
+    record_path,
+    sealed,
+    write_record,
+)
 from creditlab.suites.standing import standing
 
 
@@ -51,6 +60,91 @@ def test_a_longer_run_serves_a_shorter_plan_up_to_its_end(tmp_path: Path) -> Non
     assert curve_of(FinishedRun(shorter, record)).updates == (0, 2, 4)
 
 
+def test_a_shorter_plan_takes_nothing_from_the_record_of_a_longer_run(tmp_path: Path) -> None:
+    longer, shorter = planned(tmp_path, updates=6), planned(tmp_path, updates=4)
+    write_run(longer, [{**record, "credit/group_size": 2.0} if record["step"] else record for record in whole(longer)])
+    record = make_record(shorter)  # whichever plan it is made for
+    write_record(tmp_path / "records", shorter, record)
+    assert record == make_record(longer) == read_record(tmp_path / "records", longer)
+    facts = FinishedRun(shorter, {**record, "credit": {"pairs/accepted": [1.0] * 6}}).facts
+    assert facts["mechanism"]["pairs/accepted"] == 4.0  # those of the four updates
+
+
+def test_a_record_that_reaches_further_than_the_run_folder_stays(tmp_path: Path) -> None:
+    longer, shorter = planned(tmp_path / "elsewhere", updates=6), planned(tmp_path, updates=4)
+    write_run(longer, whole(longer))
+    write_record(tmp_path / "records", longer, make_record(longer))
+    write_run(shorter, whole(shorter))
+    write_record(tmp_path / "records", shorter, make_record(shorter))
+    assert read_record(tmp_path / "records", longer) == make_record(longer)
+
+
+def test_a_folder_that_was_made_again_replaces_its_record(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    write_run(run, whole(run))
+    write_record(tmp_path / "records", run, make_record(run))
+    write_run(run, [line(step, evaluated=step in run.schedule, success=0.75) for step in range(5)])
+    write_record(tmp_path / "records", run, make_record(run))
+    record = read_record(tmp_path / "records", run)
+    assert record is not None
+    assert record["evaluations"][-1]["metrics"]["val/success_rate"] == 0.75
+
+
+def test_a_changed_record_is_not_written_over(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    record = finished(run).record
+    path = record_path(tmp_path / "records", run)
+    write_record(path.parent, run, dict(record))
+    changed = path.read_text().replace('"val/success_rate": 0.5', '"val/success_rate": 0.9', 1)
+    path.write_text(changed)
+    with pytest.raises(ConfigError, match="is not as it was written"):
+        write_record(path.parent, run, dict(record))
+    assert path.read_text() == changed
+
+
+def test_a_record_of_an_earlier_version_is_named_and_replaced_from_the_run_folder(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    record = dict(finished(run).record)
+    path = record_path(tmp_path / "records", run)
+    path.parent.mkdir()
+    path.write_text(json.dumps({**record, "format": 1}))
+    with pytest.raises(EarlierFormatError, match=r"is a record in format 1, this version reads 2; call the suite"):
+        read_record(path.parent, run)
+    write_record(path.parent, run, record)
+    assert read_record(path.parent, run) == record
+
+
+def test_a_record_serves_where_the_run_folder_is_damaged(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    record = dict(finished(run).record)
+    (run.folder / "manifest.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"manifest.json is damaged"):
+        record_of(tmp_path / "records", run)
+    write_record(tmp_path / "records", run, record)
+    assert record_of(tmp_path / "records", run) == record
+
+
+def test_records_leave_out_where_a_run_lay_and_how_it_was_watched(tmp_path: Path) -> None:
+    config = {
+        "run_root": "/home/someone/runs",
+        "resume": "auto",
+        "overwrite": False,
+        "tracking": {"wandb": "offline"},
+        "warm_start": {"seed": 0, "cache": "/home/someone/cache"},
+        "env": {"name": "corridor", "cache": "/home/someone/catalogue"},
+        "method": {"name": "grpo"},
+    }
+    run = planned(tmp_path, **config)
+    record = finished(run).record
+    assert record["config"] == {
+        "rollout": {"groups": 2},
+        "warm_start": {"seed": 0},
+        "env": {"name": "corridor"},
+        "method": {"name": "grpo"},
+    }
+    assert "someone" not in json.dumps(record)
+
+
 def test_a_longer_run_that_was_not_evaluated_there_is_refused(tmp_path: Path) -> None:
     longer, shorter = planned(tmp_path, updates=6), planned(tmp_path, updates=5)
     write_run(longer, whole(longer))
@@ -80,21 +174,22 @@ def test_a_torn_last_line_counts_as_absent_and_damage_is_named(tmp_path: Path) -
 
 def test_a_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
     run = planned(tmp_path)
-    written = write_record(tmp_path / "records", run, finished(run).record)
-    assert read_record(tmp_path / "records", run) == written
+    record = dict(finished(run).record)
+    write_record(tmp_path / "records", run, record)
+    assert read_record(tmp_path / "records", run) == record
     assert read_record(tmp_path / "records", planned(tmp_path, updates=6)) is None
     assert read_record(tmp_path / "nowhere", run) is None
 
 
 def test_a_changed_or_foreign_record_is_refused_by_name(tmp_path: Path) -> None:
     run, folder = planned(tmp_path), tmp_path / "records"
-    write_record(folder, run, finished(run).record)
+    write_record(folder, run, dict(finished(run).record))
     path = record_path(folder, run)
     text = path.read_text()
     for damaged, reason in (
         (text.replace('"val/success_rate": 0.5', '"val/success_rate": 0.9', 1), "is not as it was written"),
         (text[:-10], "is no record of a run"),
-        ("[]", "is no record of a run in format 1"),
+        ("[]", "is no record of a run in format 2"),
     ):
         assert damaged != text
         path.write_text(damaged)
