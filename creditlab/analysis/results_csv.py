@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -23,6 +24,7 @@ _T = TypeVar("_T")
 _WHOLE: Final = re.compile(r"[0-9]{1,18}")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 _BEGIN: Final = f"begin with the line {','.join(REQUIRED)}"
+_NO_TEXT: Final = "it is no text table in UTF-8; save the table as CSV in UTF-8"
 
 
 class ResultsError(ValueError):
@@ -56,8 +58,8 @@ def read_results(path: Path, episodes: int | None = None) -> list[Curve]:
     Columns: method, setting, seed, update, value, and if wanted transitions and seconds (both counted from the start of the
     run). `episodes`: every value is a rate of so many episodes, in percent and rounded to the most decimals that a value of
     the table has, and is restored to what it was before. Raises ResultsError for a file that cannot be read, a column that is
-    missing, unknown or repeated, a cell that is empty or no number, an evaluation given twice, counts that fall, and a value
-    that is no rate of `episodes`.
+    missing, unknown or repeated, a cell that is empty or no number, a name with control characters, an evaluation given
+    twice, counts that fall, and a value that is no rate of `episodes`.
     """
     text = _text(path)
     runs: _Runs = {}
@@ -103,12 +105,16 @@ def _text(path: Path) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if b"\0" in content:
+            raise ResultsError(path, _NO_TEXT) from None
         before = content[: error.start].rpartition(b"\n")
         header = content.partition(b"\n")[0].decode("ascii", "replace").strip().split(",")
         line, place = before[0].count(b"\n") + bool(before[1]) + 1, before[2].count(b",")
         column = header[place] if line > 1 and place < len(header) else str(place + 1)
         message = f"the byte 0x{content[error.start]:02x} is no UTF-8; save the table as CSV in UTF-8"
         raise ResultsError(path, message, line, column) from None
+    if "\0" in text.partition("\n")[0]:  # UTF-16 without its mark
+        raise ResultsError(path, _NO_TEXT)
     if not text.strip():
         raise ResultsError(path, f"it is empty; {_BEGIN}")
     return text
@@ -125,13 +131,21 @@ def _records(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise ResultsError(path, f"it is no CSV: {reason(error)}; check the quotes", line) from None
+            raise ResultsError(path, _no_csv(reason(error)), line) from None
         if any(cells):
             if columns:
                 yield line, _cells(path, line, columns, cells)
             else:
                 columns = _columns(path, line, cells)
         line = reader.line_num + 1
+
+
+def _no_csv(why: str) -> str:
+    """What is wrong with a row that cannot be taken apart."""
+    if "field limit" not in why:
+        return f"it is no CSV: {why}; check the quotes"
+    longest = csv.field_size_limit()
+    return f"a cell has more than {longest} characters; a quote that is never closed makes one cell of all that follows"
 
 
 def _columns(path: Path, line: int, cells: Sequence[str]) -> Sequence[str]:
@@ -201,6 +215,9 @@ def _counted(values: Sequence[_T | None]) -> tuple[_T, ...] | None:
 def _name(path: Path, line: int, cells: Mapping[str, str], column: str) -> str:
     if not cells[column]:
         raise ResultsError(path, "the cell is empty", line, column)
+    control = next((sign for sign in cells[column] if unicodedata.category(sign) == "Cc" and not sign.isspace()), None)
+    if control is not None:
+        raise ResultsError(path, f"the cell holds the control character U+{ord(control):04X}; remove it", line, column)
     return cells[column]
 
 

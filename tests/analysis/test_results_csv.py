@@ -118,8 +118,16 @@ def test_whatever_a_spreadsheet_writes_is_read_back(
         (HEAD + ROW + 'grpo,"alfworld,0,10,1\n', ", line 3", "it is no CSV: unexpected end of data; check the quotes"),
         ((HEAD + ROW).encode() + b"grpo,caf\xe9,0,10,1\n", ", line 3, column setting", "the byte 0xe9 is no UTF-8"),
         (b"m\xe9thode,setting\n", ", line 1, column 1", "the byte 0xe9 is no UTF-8; save the table as CSV in UTF-8"),
-        ((HEAD + ROW).encode("utf-16"), ", line 1, column 1", "the byte 0xff is no UTF-8"),
-        ((HEAD + ROW).encode("utf-16-le"), ", line 1, column method", "the column is missing"),
+        ((HEAD + ROW).encode("utf-16"), "", "it is no text table in UTF-8; save the table as CSV in UTF-8"),
+        ((HEAD + ROW).encode("utf-16-le"), "", "it is no text table in UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "", "it is no text table in UTF-8"),
+        (
+            HEAD + "gr\0po,alfworld,0,5,1\n",
+            ", line 2, column method",
+            "the cell holds the control character U+0000; remove it",
+        ),
+        (HEAD + "grpo,\x1b[2Jalfworld,0,5,1\n", ", line 2, column setting", "the cell holds the control character U+001B"),
+        (HEAD + ROW + 'rloo,"' + "x" * 140_000, ", line 3", "a cell has more than 131072 characters; a quote that is never"),
     ],
 )
 def test_bad_input_gets_one_clear_error(tmp_path: Path, content: str | bytes, where: str, message: str) -> None:
