@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from creditlab.analysis.curves import LAST_K, Curve, Tail, last_k
+from creditlab.analysis.curves import LAST_K, Curve, last_k
 
 CLOSE: Final = 0.01
 """Largest relative gap at which two budgets pass for equal."""
@@ -21,10 +21,12 @@ class BudgetMatch:
     transitions: tuple[int, int]
     values: tuple[float, float]
     """The single evaluations at the two checkpoints."""
-    tails: tuple[Tail, Tail]
-    """Means of the last evaluations up to the two checkpoints, fewer near the start."""
+    tails: tuple[float, float] | None
+    """Means of the last evaluations up to the two checkpoints; None where one has fewer than such a mean needs."""
     gap: float
     """What the budgets still differ by, as a share of the smaller one."""
+    lacking: str = ""
+    """Why there are no such means."""
 
     @property
     def close(self) -> bool:
@@ -51,15 +53,20 @@ def match_budget(first: Curve, second: Curve, k: int = LAST_K) -> BudgetMatch:
     at = [_nearest(spent, budget) for spent in counts]
     curves = (first, second)
     updates = [curve.updates[index] for curve, index in zip(curves, at, strict=True)]
-    tails = [last_k(curve.until(update), k, allow_fewer=True) for curve, update in zip(curves, updates, strict=True)]
+    tails, lacking = None, ""
+    try:
+        tails = (_tail(first, updates[0], k), _tail(second, updates[1], k))
+    except ValueError as error:
+        lacking = str(error)
     transitions = (counts[0][at[0]], counts[1][at[1]])
     return BudgetMatch(
         first.seed,
         (updates[0], updates[1]),
         transitions,
         (first.values[at[0]], second.values[at[1]]),
-        (tails[0], tails[1]),
+        tails,
         budget_gap(*transitions),
+        lacking,
     )
 
 
@@ -69,6 +76,14 @@ def _counts(curve: Curve) -> tuple[int, ...]:
     if curve.transitions[-1] == 0:
         raise ValueError(f"{curve.name}: it ends with 0 environment transitions, so budgets cannot be matched")
     return curve.transitions
+
+
+def _tail(curve: Curve, update: int, k: int) -> float:
+    try:
+        return last_k(curve.until(update), k)
+    except ValueError as error:
+        why = str(error).removeprefix(f"{curve.name}: ")
+        raise ValueError(f"{curve.method} up to update {update}: {why}") from None
 
 
 def _nearest(spent: Sequence[int], budget: int) -> int:

@@ -236,10 +236,12 @@ class Comparison:
                 remarks[seed] = _without_name(error, sides[0][seed], sides[1][seed])
                 continue
             matches.append(match)
-            if not match.close:
-                remarks[seed] = f"the nearest checkpoints' budgets differ by {100 * match.gap:.3f} %"
-        ours, theirs = ({match.seed: match.tails[side].value for match in matches} for side in (0, 1))
-        difference = paired_difference(ours, theirs) if matches else None
+            far = "" if match.close else f"the nearest checkpoints' budgets differ by {100 * match.gap:.3f} %"
+            if far or match.lacking:
+                remarks[seed] = "; ".join(filter(None, (far, match.lacking)))
+        tails = {match.seed: match.tails for match in matches if match.tails}
+        ours, theirs = ({seed: found[side] for seed, found in tails.items()} for side in (0, 1))
+        difference = paired_difference(ours, theirs) if tails else None
         return Budgets(tuple(matches), difference, (*pairing.reasons(), *by_seed(remarks)))
 
     def reaching(self, entry: str, setting: str, level: float, *, held: bool = False) -> dict[int, Reached | None]:
@@ -292,7 +294,7 @@ class Comparison:
 
     def _measured(self, curve: Curve, measure: Measure) -> float:
         if measure == "last_k":
-            return last_k(curve, self.k).value
+            return last_k(curve, self.k)
         return final(curve) if measure == "final" else normalised_auc(curve)
 
 

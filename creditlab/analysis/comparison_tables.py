@@ -135,7 +135,10 @@ def budget_table(comparison: Comparison) -> Table:
     for setting, entry in _places(comparison, comparison.challengers):
         budgets = comparison.budgets(entry, setting)
         for match in budgets.matches:
-            ours, theirs = match.tails
+            there, difference = NOTHING, NOTHING
+            if match.tails:
+                there = " / ".join(shown(tail, digits) for tail in match.tails)
+                difference = shown(match.tails[0] - match.tails[1], digits, signed=True)
             rows.append(
                 (
                     setting,
@@ -144,8 +147,8 @@ def budget_table(comparison: Comparison) -> Table:
                     " / ".join(map(str, match.updates)),
                     " / ".join(map(str, match.transitions)),
                     f"{100 * match.gap:.3f} %",
-                    f"{shown(ours.value, digits)} / {shown(theirs.value, digits)}",
-                    shown(ours.value - theirs.value, digits, signed=True),
+                    there,
+                    difference,
                 )
             )
         notes += _notes(setting, entry, budgets.remarks)

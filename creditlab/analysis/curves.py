@@ -121,14 +121,6 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Tail:
-    """The mean over the end of a curve, and of how many evaluations it was taken."""
-
-    value: float
-    count: int
-
-
-@dataclass(frozen=True)
 class Reached:
     """Where a curve reached a level; None for what was not counted."""
 
@@ -137,20 +129,16 @@ class Reached:
     seconds: float | None
 
 
-def last_k(curve: Curve, k: int = LAST_K, *, allow_fewer: bool = False) -> Tail:
-    """Mean of the last `k` scheduled evaluations (MCGPO, Eq. 14).
-
-    Raises ValueError when the curve holds fewer, unless `allow_fewer`: then of all it has, and `count` says how many.
-    """
+def last_k(curve: Curve, k: int = LAST_K) -> float:
+    """Mean of the last `k` scheduled evaluations (MCGPO, Eq. 14); raises ValueError when the curve holds fewer."""
     if k < 1:
         raise ValueError(f"the mean of the last {k} evaluations is not defined; take at least 1")
-    if len(curve.values) < k and not allow_fewer:
+    if len(curve.values) < k:
         raise ValueError(
             f"{curve.name}: {_evaluations(len(curve.values))}, the mean of the last {k} needs {k}; "
             f"last={len(curve.values)} takes what there is"
         )
-    tail = curve.values[-k:]
-    return Tail(math.fsum(tail) / len(tail), len(tail))
+    return math.fsum(curve.values[-k:]) / k
 
 
 def final(curve: Curve) -> float:

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.analysis.budget import budget_gap, match_budget
-from creditlab.analysis.curves import Curve, Tail
+from creditlab.analysis.comparison import Comparison
+from creditlab.analysis.comparison_tables import budget_table
+from creditlab.analysis.curves import Curve
 
 
 def curve(transitions: tuple[int, ...] | None, values: tuple[float, ...] = (), method: str = "graphgpo") -> Curve:
@@ -24,7 +26,7 @@ def test_the_smaller_total_is_taken_at_its_end_and_the_other_at_its_nearest_chec
     assert found.updates == (15, 10)
     assert found.transitions == (1000, 980)
     assert found.values == (30.0, 22.0)
-    assert found.tails == (Tail(25.0, 2), Tail(16.5, 2))
+    assert found.tails == (25.0, 16.5)
     assert found.gap == pytest.approx(20 / 980)
     assert not found.close
     swapped = match_budget(theirs, ours, k=2)
@@ -32,27 +34,42 @@ def test_the_smaller_total_is_taken_at_its_end_and_the_other_at_its_nearest_chec
 
 
 def test_the_nearest_checkpoint_may_lie_above_the_budget_and_ties_take_the_earlier() -> None:
-    assert match_budget(curve((0, 100)), curve((0, 60, 101, 300))).transitions == (100, 101)
-    assert match_budget(curve((0, 100)), curve((0, 90, 110, 300))).transitions == (100, 90)
+    assert match_budget(curve((0, 100)), curve((0, 60, 101, 300)), 1).transitions == (100, 101)
+    assert match_budget(curve((0, 100)), curve((0, 90, 110, 300)), 1).transitions == (100, 90)
 
 
-def test_near_the_start_the_mean_takes_what_there_is() -> None:
-    found = match_budget(curve((0, 100)), curve((0, 100, 200, 300)), k=5)
-    assert found.tails == (Tail(0.5, 2), Tail(0.5, 2))
+def test_equal_budgets_have_no_gap() -> None:
+    found = match_budget(curve((0, 100)), curve((0, 100, 200, 300)), k=2)
+    assert found.tails == (0.5, 0.5)
     assert found.gap == 0
     assert found.close
 
 
+def test_the_mean_there_needs_its_evaluations_like_the_one_at_the_end() -> None:
+    """Of four evaluations of graphgpo two lie up to the checkpoint that matches."""
+    ours, theirs = curve((0, 40, 70, 100), method="mcgpo"), curve((0, 100, 200, 300))
+    assert match_budget(ours, theirs, k=2).tails == (2.5, 0.5)
+    found = match_budget(ours, theirs, k=3)
+    assert (found.transitions, found.tails) == ((100, 100), None)
+    comparison = Comparison([ours, theirs], "graphgpo", 3)
+    budgets = comparison.budgets("mcgpo", "alfworld")
+    why = "graphgpo up to update 5: 2 evaluations, the mean of the last 3 needs 3; last=2 takes what there is"
+    assert (budgets.matches, budgets.difference, budgets.remarks) == ((found,), None, (f"seed 0: {why}",))
+    table = budget_table(comparison)
+    assert table.rows == (("alfworld", "mcgpo", "0", "15 / 5", "100 / 100", "0.000 %", "–", "–"),)
+    assert table.notes == (f"alfworld, mcgpo: seed 0: {why}",)
+
+
 def test_what_was_evaluated_before_training_matches_nothing() -> None:
     """0 transitions lie nearer to 10 than 50 do, but hold no training."""
-    assert match_budget(curve((0, 10)), curve((0, 50))).transitions == (10, 50)
+    assert match_budget(curve((0, 10)), curve((0, 50)), 1).transitions == (10, 50)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 999), min_size=1, max_size=8), st.lists(st.integers(1, 999), min_size=1, max_size=8))
 def test_no_other_checkpoint_is_nearer(first: list[int], second: list[int]) -> None:
     sides = [tuple(sorted(side)) for side in (first, second)]
-    found = match_budget(curve(sides[0]), curve(sides[1]))
+    found = match_budget(curve(sides[0]), curve(sides[1]), 1)
     budget = min(sides[0][-1], sides[1][-1])
     for spent, matched in zip(sides, found.transitions, strict=True):
         assert abs(matched - budget) == min(abs(count - budget) for count in spent)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creditlab.analysis.curves import Curve, CurveError, Reached, Tail, final, last_k, normalised_auc, reach
+from creditlab.analysis.curves import Curve, CurveError, Reached, final, last_k, normalised_auc, reach
 
 
 def curve(**changes: Any) -> Curve:
@@ -25,16 +25,15 @@ def curve(**changes: Any) -> Curve:
 
 def test_l_k_is_the_mean_of_the_last_scheduled_evaluations() -> None:
     """(20 + 40) / 2, (10 + 30 + 20 + 40) / 4; the update between two evaluations does not matter."""
-    assert last_k(curve(), 2) == Tail(30.0, 2)
-    assert last_k(curve(), 4) == Tail(25.0, 4)
+    assert last_k(curve(), 2) == 30.0
+    assert last_k(curve(), 4) == 25.0
 
 
-def test_l5_refuses_four_evaluations_unless_told() -> None:
+def test_l5_refuses_four_evaluations() -> None:
     with pytest.raises(ValueError, match=r"^mcgpo on alfworld, seed 1: 4 evaluations, the mean of the last 5 needs 5; "):
         last_k(curve())
     with pytest.raises(ValueError, match="needs 5; last=4 takes what there is"):
         last_k(curve())
-    assert last_k(curve(), allow_fewer=True) == Tail(25.0, 4)
     with pytest.raises(ValueError, match="take at least 1"):
         last_k(curve(), 0)
 
