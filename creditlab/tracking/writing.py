@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from safetensors import SafetensorError
 
@@ -31,15 +33,41 @@ def writing(path: Path, then: str = "continue with resume=true") -> Iterator[Non
 
 
 def put(path: Path, content: bytes, then: str) -> None:
-    """Writes a file, whole or not at all, and its folder; raises WriteError that says what to do `then`."""
+    """Writes a file, whole or not at all, and its folder; raises WriteError that says what to do `then`.
+
+    Processes that write the same file do so one after the other, where the file system has locks.
+    """
     work = path.with_name(f".{path.name}.tmp")
     with writing(path, then):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with work.open("wb") as file:
+        with _alone(work) as file:
+            try:
+                file.truncate(0)
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            work.replace(path)
-        finally:
-            work.unlink(missing_ok=True)
+                work.replace(path)
+            except BaseException:
+                work.unlink(missing_ok=True)
+                raise
+
+
+@contextmanager
+def _alone(work: Path) -> Iterator[BinaryIO]:
+    """A work file that no other process is writing; what one that died left of it is taken over, so that nothing piles up."""
+    while True:
+        with work.open("ab") as file:
+            with suppress(OSError):  # no locks here
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not _stands(file, work):  # the process before has put it in its place
+                continue
+            yield file
+            return
+
+
+def _stands(file: BinaryIO, path: Path) -> bool:
+    """Whether an open file still has this name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
