@@ -26,6 +26,8 @@ from creditlab.training.failure import agreed
 _log = logging.getLogger(__name__)
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 """What a lock that somebody else holds is answered with; anything else means that there are no locks."""
+_LOOKS, _LOOK = 5, 0.1
+"""Tries for the lock, and seconds between them: who only looks whether a run is at work holds it for a moment."""
 
 
 @contextmanager
@@ -45,7 +47,7 @@ def locked(folder: Path) -> Iterator[None]:
         raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
         except OSError as error:
             if error.errno in _TAKEN:
                 wait = "wait for it, or give this run another name="
@@ -56,6 +58,19 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
         with suppress(OSError):  # it holds something, as it should
             folder.rmdir()
+
+
+def _lock(handle: int) -> None:
+    """Takes the lock of an open folder; raises OSError where another process keeps it."""
+    for left in reversed(range(_LOOKS)):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if not left or error.errno not in _TAKEN:
+                raise
+            time.sleep(_LOOK)
+        else:
+            return
 
 
 def check_present(job: Job) -> None:

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,16 @@ def test_a_folder_in_use_is_refused_and_free_again_after_a_kill(tmp_path: Path) 
     finally:
         other.kill()
         other.wait(timeout=30)
+
+
+def test_one_who_only_looks_keeps_nobody_out(tmp_path: Path) -> None:
+    """A suite looks whether a run is at work by taking a shared lock for a moment."""
+    looking = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    end = threading.Timer(0.15, os.close, [looking])
+    end.start()
+    with locked(tmp_path):
+        end.join()
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EIO])
