@@ -15,6 +15,7 @@ from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import manifest_hash
 from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import STEP
+from creditlab.training.manifest import identity
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,16 @@ def task_order_digest(run: PlannedRun, record: Mapping[str, Any]) -> str:
 
     `creditlab.training.seeds.task_order` reads nothing else.
     """
-    facts = [record["manifest"]["environment"], run.seed, record["config"]["rollout"]["groups"]]
+    facts = [identity(record["manifest"]["environment"]), run.seed, record["config"]["rollout"]["groups"]]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _start(facts: Mapping[str, Any]) -> str | None:
-    """The identity of the initial weights: the hash of the weights themselves, where the run recorded it."""
-    found = facts.get("weights") or facts.get("hash")
+    """The hash of the initial weights; None where the run did not record it.
+
+    The hash of what they were made from does not stand for it: the same may come to other weights on another machine.
+    """
+    found = facts.get("weights")
     return None if found is None else str(found)
 
 

@@ -81,16 +81,17 @@ def check_start(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
 
 
-def check_same(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raises ConfigError when the tasks of a run are no longer those it began with.
+def identity(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What says which tasks these are: where a hash does, not where they were read from and what was left out there."""
+    hashed = any(name.endswith("_hash") for name in facts)
+    return {name: value for name, value in facts.items() if not (hashed and name in ("source", "skipped"))}
 
-    Where they were read from does not matter if a hash says what they are.
-    """
+
+def check_same(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises ConfigError when the tasks of a run are no longer those it began with."""
     now = json.loads(json.dumps(now))  # as it would be read back
     for key in ("panel", "environment"):
-        hashed = any(name.endswith("_hash") for name in earlier[key])
-        compared = {name: value for name, value in earlier[key].items() if not (hashed and name == "source")}
-        changed = [name for name, value in compared.items() if now[key].get(name) != value]
+        changed = [name for name, value in identity(earlier[key]).items() if now[key].get(name) != value]
         if changed:
             name = changed[0]
             raise ConfigError(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from suite_runs import line, planned, whole, write_run
 
-from creditlab.analysis.pairing import check_pair
+from creditlab.analysis.pairing import check_pair, pair
 from creditlab.options import ConfigError
 from creditlab.suites.collect import FinishedRun, curve_of, mechanism
 from creditlab.suites.differences import differences
@@ -221,6 +221,31 @@ def test_runs_that_do_not_share_what_pairs_share_are_not_paired(tmp_path: Path, 
     assert check_pair(curve_of(one), curve_of(other)) == ()
     [why] = check_pair(curve_of(one), curve_of(finished(planned(tmp_path, "rloo"), **changed)))
     assert why.startswith(reason)
+
+
+@pytest.mark.parametrize("digest", ["games_hash", "catalogue_hash"])
+def test_where_the_same_tasks_were_read_from_breaks_no_pair(tmp_path: Path, digest: str) -> None:
+    tasks = {"environment": "corridor", "train_games": 10, digest: "g" * 64, "source": "/here", "skipped": {}}
+    one = curve_of(finished(planned(tmp_path, "grpo"), environment=tasks))
+    elsewhere = {**tasks, "source": "/there", "skipped": {"no goal": 2}}
+    assert check_pair(one, curve_of(finished(planned(tmp_path, "mcgpo"), environment=elsewhere))) == ()
+    others = {**tasks, digest: "h" * 64}
+    [why] = check_pair(one, curve_of(finished(planned(tmp_path, "rloo"), environment=others)))
+    assert why.startswith("other orders of training tasks")
+    # without a hash the source is all that says which tasks these are
+    bare = {"environment": "corridor", "train_games": 10, "source": "/here"}
+    one, other = (
+        curve_of(finished(planned(tmp_path, entry), environment={**bare, "source": source}))
+        for entry, source in (("grpo", "/here"), ("mcgpo", "/there"))
+    )
+    assert len(check_pair(one, other)) == 1
+
+
+def test_a_run_that_did_not_record_its_weights_is_neither_paired_nor_broken_by_its_recipe(tmp_path: Path) -> None:
+    one = curve_of(finished(planned(tmp_path, "grpo")))
+    other = curve_of(finished(planned(tmp_path, "mcgpo"), warm_start={"hash": "w" * 16}))
+    assert check_pair(one, other) == ()
+    assert pair({0: other}, {0: one}, ("mcgpo", "grpo")).unknown == ("warm starts",)
 
 
 def test_other_groups_per_update_are_another_task_order(tmp_path: Path) -> None:
