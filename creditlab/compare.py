@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,19 +19,19 @@ from creditlab.analysis.comparison_tables import budget_table
 from creditlab.analysis.curves import LAST_K, Curve
 from creditlab.analysis.results_csv import read_results
 from creditlab.cli import complain, warn_failed_plugins
-from creditlab.limits import try_writing, user_path
+from creditlab.limits import try_writing
 from creditlab.options import ConfigError, did_you_mean
-from creditlab.overrides import check_seeds, read_value
 from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, end_when_told, tell
-from creditlab.suites.board import Board, State, Status
+from creditlab.suites.board import Board, State, Status, say
 from creditlab.suites.collect import FinishedRun, curve_of
-from creditlab.suites.hydra_runner import LOCAL, HydraRunner, check_launcher
+from creditlab.suites.hydra_runner import LOCAL, HydraRunner
 from creditlab.suites.plan import PlannedRun, plan
 from creditlab.suites.record import EarlierFormatError, read_record, record_of, write_record
-from creditlab.suites.results import say, show, track, write, write_suite
+from creditlab.suites.request import Request, TableRequest, read_request
+from creditlab.suites.results import show, track, write, write_suite
 from creditlab.suites.runner import LocalRunner
 from creditlab.suites.standing import NOTHING, Standing
-from creditlab.suites.suite import Suite, find_suite, read_entries, read_suite, shipped_suites, with_entries, with_seeds
+from creditlab.suites.suite import shipped_suites
 from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import STEP
 from creditlab.tracking.text import encodable
@@ -62,48 +61,8 @@ with a suite that was interrupted.
 
 Every other key is a setting of all runs, such as env=webshop or training.updates=20.
 """
-OWN = (
-    "suite", "methods", "seeds", "baseline", "parallel", "launcher", "run_root", "records", "out", "last", "plan", "table",
-    "episodes", "digits",
-)  # fmt: skip
-"""Keys of this command."""
-OF_A_TABLE = ("table", "baseline", "out", "last", "episodes", "digits")
-"""Those that go with a table of results."""
-OF_A_TABLE_ALONE = ("episodes", "digits")
-DIGITS = tuple("0123456789")
-
 
 Collected = tuple[FinishedRun, Curve]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be compared, and how it is to be run."""
-
-    suite: Suite
-    overrides: tuple[str, ...]
-    """Settings of all runs."""
-    parallel: int
-    launcher: str
-    launcher_options: tuple[str, ...]
-    run_root: str
-    records: Path
-    out: Path
-    last: int
-    plan_only: bool
-
-
-@dataclass(frozen=True)
-class TableRequest:
-    """A table of results that is to be compared."""
-
-    path: Path
-    baseline: str
-    out: Path | None
-    last: int | None
-    """None where nothing was said: then it follows from the table."""
-    episodes: int | None
-    digits: int
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -123,86 +82,6 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_FAILED
 
 
-def read_request(arguments: Sequence[str]) -> Request | TableRequest:
-    """What the command line asks for; raises ConfigError for what makes no sense."""
-    own: dict[str, str] = {}
-    rest: list[str] = []
-    for argument in arguments:
-        key, equals, value = argument.partition("=")
-        if argument.startswith("-") or not (equals or argument.startswith("~")):
-            raise ConfigError(f"cannot read {argument!r}: write key=value; --help lists the keys")
-        if key not in OWN:
-            rest.append(argument)
-        elif key in own:
-            raise ConfigError(f"{key} is given twice; keep one")
-        else:
-            own[key] = value
-    if "table" in own:
-        return _table_request(own, rest)
-    for key in OF_A_TABLE_ALONE:
-        if key in own:
-            raise ConfigError(f"{key} has no effect without table=; remove it")
-    suite = _suite(own)
-    options = tuple(argument for argument in rest if argument.lstrip("+").startswith("hydra.launcher."))
-    launcher = own.get("launcher", LOCAL)
-    check_launcher(launcher, options)
-    run_root = own.get("run_root", "runs")
-    out = user_path("out", own.get("out", str(Path(run_root) / "comparisons" / suite.name)))
-    return Request(
-        suite,
-        tuple(argument for argument in rest if argument not in options),
-        _number("parallel", own.get("parallel", "1")),
-        launcher,
-        options,
-        run_root,
-        user_path("records", own["records"]) if "records" in own else out / "records",
-        out,
-        _number("last", own.get("last", str(LAST_K))),
-        _flag("plan", own.get("plan", "false")),
-    )
-
-
-def _table_request(own: Mapping[str, str], rest: Sequence[str]) -> TableRequest:
-    """What is asked for of a table; raises ConfigError for keys that have to do with runs."""
-    for key in (*own, *(argument.partition("=")[0] for argument in rest)):
-        if key not in OF_A_TABLE:
-            raise ConfigError(f"{key} has no effect beside table=; {', '.join(OF_A_TABLE[1:])} go with it")
-    digits = own.get("digits", "2")
-    if digits not in DIGITS:
-        raise ConfigError(f"digits={digits}: write a number from {DIGITS[0]} to {DIGITS[-1]}")
-    return TableRequest(
-        user_path("table", own["table"]),
-        own.get("baseline", ""),
-        user_path("out", own["out"]) if "out" in own else None,
-        _number("last", own["last"]) if "last" in own else None,
-        _number("episodes", own["episodes"]) if "episodes" in own else None,
-        int(digits),
-    )
-
-
-def _suite(own: Mapping[str, str]) -> Suite:
-    """The suite with the entries, seeds and baseline of the command line."""
-    suite = read_suite(find_suite(own.get("suite", "default")))
-    if "methods" in own:
-        suite = with_entries(suite, read_entries(read_value("methods", own["methods"])))
-    if "seeds" in own:
-        wrong = f"seeds={own['seeds']}"
-        suite = with_seeds(suite, check_seeds(read_value("seeds", own["seeds"]), wrong))
-    return suite.against_entry(own["baseline"]) if "baseline" in own else suite
-
-
-def _number(key: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ConfigError(f"{key}={text}: write a whole number from 1 on")
-    return int(text)
-
-
-def _flag(key: str, text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ConfigError(f"{key}={text}: write true or false")
-    return text == "true"
-
-
 def _run_suite(request: Request, console: Console) -> int:
     """Plans, trains what is missing, and compares; returns the exit code."""
     warn_failed_plugins()
@@ -212,7 +91,7 @@ def _run_suite(request: Request, console: Console) -> int:
     _show_plan(console, request, statuses)
     if request.plan_only:
         return 0
-    _check_folders(request)
+    _check_folders(out=request.out, records=request.records)
     with Board(statuses, console, lambda run: _keep(request, run)) as board, _signals() as stop:
         _runner(request).run(statuses, board, stop)
     found = _collect(request, statuses, records)
@@ -280,9 +159,9 @@ def _show_plan(console: Console, request: Request, statuses: Sequence[Status]) -
     console.print(grid)
 
 
-def _check_folders(request: Request) -> None:
-    """Refuses folders in which nothing can be written, before anything is trained."""
-    for key, folder in (("out", request.out), ("records", request.records)):
+def _check_folders(**folders: Path) -> None:
+    """Refuses folders, given by their keys, in which nothing can be written, before anything is trained or shown."""
+    for key, folder in folders.items():
         try:
             folder.mkdir(parents=True, exist_ok=True)
             try_writing(folder)
@@ -384,7 +263,10 @@ def _compare_table(request: TableRequest, console: Console) -> int:
     names = list(dict.fromkeys(curve.method for curve in curves))
     baseline = request.baseline or names[0]
     if baseline not in names:
-        raise ConfigError(f"baseline={baseline} is no method of {request.path}{did_you_mean(baseline, names)}")
+        near = did_you_mean(baseline, names)
+        raise ConfigError(f"baseline={baseline} is no method of {request.path}{near}; methods: {', '.join(names)}")
+    if request.out:
+        _check_folders(out=request.out)
     single = all(len(curve.values) == 1 for curve in curves)
     comparison = Comparison(curves, baseline, request.last or (1 if single else LAST_K), request.digits)
     show(comparison, console, [budget_table(comparison)] if any(curve.transitions for curve in curves) else [])
@@ -396,6 +278,8 @@ def _compare_table(request: TableRequest, console: Console) -> int:
         say(console, f"values are restored to what they were before rounding: counts of {request.episodes} episodes")
     if request.out:
         _say_files(request.out, write(request.out, comparison, facts), console)
+    else:
+        say(console, "out=<folder> writes the report")
     return 0
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from creditlab import compare, evaluate, memory, plugins
+from creditlab import evaluate, memory, plugins
 from creditlab.cli import compose_job, run_hydra
 from creditlab.credit.conventions import PRESETS
 from creditlab.environments.alfworld.families import ALIASES
@@ -27,6 +27,7 @@ from creditlab.registry import registry
 from creditlab.rollouts import RolloutBatch
 from creditlab.rollouts.table import to_table
 from creditlab.suites.plan import plan
+from creditlab.suites.request import Request, read_request
 from creditlab.suites.suite import with_seeds
 from creditlab.tracking.metrics import METRICS
 
@@ -146,8 +147,8 @@ def test_every_command_composes(command: tuple[str, ...], tmp_path: Path, monkey
     if module == "creditlab.compare":
         write_suite(tmp_path)
         monkeypatch.chdir(tmp_path)
-        request = compare.read_request(words)
-        if isinstance(request, compare.Request):
+        request = read_request(words)
+        if isinstance(request, Request):
             assert plan(with_seeds(request.suite, (0,)), request.overrides, request.run_root)
         return
     assert module == "creditlab"

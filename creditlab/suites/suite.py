@@ -68,7 +68,8 @@ class Suite:
         if len(self.settings) > 1 and any(setting.name is None for setting in self.settings):
             raise ConfigError("a suite with several settings needs a name for each of them")
         if self.baseline and self.baseline not in names:
-            raise ConfigError(f"baseline {self.baseline!r} is no entry of the suite{did_you_mean(self.baseline, names)}")
+            near = did_you_mean(self.baseline, names)
+            raise ConfigError(f"baseline {self.baseline!r} is no entry of the suite{near}; entries: {', '.join(names)}")
         for setting in self.settings:
             for name in setting.entries:
                 if name not in names:

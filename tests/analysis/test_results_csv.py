@@ -213,7 +213,7 @@ def test_what_is_no_rate_of_so_many_episodes_is_named(
         (["episodes=640"], "episodes has no effect without table=; remove it"),
         (["table=results.csv", "digits=10"], "digits=10: write a number from 0 to 9"),
         (["table=results.csv", "digits="], "digits=: write a number from 0 to 9"),
-        (["table=results.csv", "episodes=0"], "episodes=0: write a whole number from 1 on"),
+        (["table=results.csv", "episodes=0"], "episodes=0: write a whole number from 1 to 1000000000"),
     ],
 )
 def test_keys_of_a_table_that_make_no_sense_are_named(
@@ -221,6 +221,37 @@ def test_keys_of_a_table_that_make_no_sense_are_named(
 ) -> None:
     assert compare.main(words) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_table_without_a_place_for_its_report_says_which_key_names_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + ROW)
+    assert compare.main([f"table={path}"]) == 0
+    assert capsys.readouterr().out.endswith("\nout=<folder> writes the report\n")
+
+
+@pytest.mark.parametrize("out", ["results.csv", "results.csv/out"])
+def test_a_place_where_nothing_can_be_written_is_refused_before_anything_is_shown(
+    tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + ROW)
+    assert compare.main([f"table={path}", f"out={tmp_path / out}"]) == 2
+    shown = capsys.readouterr()
+    assert f"out={tmp_path / out}: cannot write there: " in shown.err
+    assert "choose another folder" in shown.err
+    assert not shown.out
+
+
+def test_a_baseline_that_is_no_method_of_the_table_comes_with_those_that_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + ROW + ROW.replace("grpo", "rloo"))
+    assert compare.main([f"table={path}", "baseline=nope"]) == 2
+    assert f"baseline=nope is no method of {path}; methods: grpo, rloo\n" in capsys.readouterr().err
 
 
 def test_digits_and_episodes_reach_every_file(tmp_path: Path) -> None:

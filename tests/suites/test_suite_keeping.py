@@ -11,10 +11,10 @@ import pytest
 from suite_runs import line, stand_in, starts, whole, write_run
 
 from creditlab import compare
-from creditlab.compare import Request, read_request
 from creditlab.suites import record
 from creditlab.suites.plan import PlannedRun, plan
 from creditlab.suites.record import make_record, read_record, record_path, write_record
+from creditlab.suites.request import Request, read_request
 from creditlab.suites.runner import LocalRunner
 from creditlab.tracking.writing import WriteError
 

@@ -12,10 +12,10 @@ from suite_runs import whole, write_run
 
 from creditlab import compare
 from creditlab.cli import compose_job
-from creditlab.compare import Request, read_request
 from creditlab.options import ConfigError
 from creditlab.suites import hydra_runner
 from creditlab.suites.plan import PlannedRun, merge, plan, scheduled
+from creditlab.suites.request import Request, read_request
 from creditlab.suites.runner import LocalRunner
 from creditlab.suites.suite import Entry, find_suite, read_suite, shipped_suites
 
@@ -153,7 +153,19 @@ def test_the_factorial_controls_of_the_results_are_the_papers() -> None:
         (["method=grpo"], "method is not for a run of a suite to set: methods=[grpo,mcgpo] names them"),
         (["tracking.group=x"], "tracking.group is not for a run of a suite to set"),
         (["baseline=grpoo"], "baseline 'grpoo' is no entry of the suite, did you mean 'grpo'?"),
-        (["parallel=0"], "parallel=0: write a whole number from 1 on"),
+        (["baseline=nope", "methods=[grpo,rloo]"], "baseline 'nope' is no entry of the suite; entries: grpo, rloo"),
+        (["baseline="], "baseline= is empty; name an entry, or leave baseline out"),
+        (["suite="], "suite= is empty; name a suite"),
+        (["run_root="], "run_root= is empty; name a folder"),
+        (["records="], "records= is empty; name a folder"),
+        (["out= "], "out= is empty; name a folder"),
+        (["table="], "table= is empty; name a file"),
+        (["run_root=/dev/null", "plan=true"], "run_root=/dev/null: /dev/null is no folder; choose another one"),
+        (["run_root=/dev/null/runs"], "run_root=/dev/null/runs: /dev/null is no folder"),
+        (["parallel=0"], "parallel=0: write a whole number from 1 to 1000"),
+        (["parallel=1001"], "parallel=1001: write a whole number from 1 to 1000"),
+        (["last=10001"], "last=10001: write a whole number from 1 to 10000"),
+        ([f"last={'9' * 5000}"], "write a whole number from 1 to 10000"),
         (["parallel=two"], "parallel=two: write a whole number"),
         (["plan=yes"], "plan=yes: write true or false"),
         (["launcher=joblip"], "unknown launcher 'joblip', did you mean 'joblib'?"),
