@@ -82,6 +82,24 @@ def test_a_suite_leaves_a_report_with_everything_about_its_runs(tmp_path: Path) 
     assert {entry.path for entry in artifact.manifest.contents} == {path.relative_to(out).as_posix() for path in files}
 
 
+def test_a_report_takes_the_place_of_the_one_before_with_its_figures(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    curves = [
+        curve_of(FinishedRun(run, make_record(run)))
+        for entry, gain in (("grpo", 0.005), ("mcgpo", 0.01))
+        for seed in (0, 1)
+        for run in [run_of(tmp_path, entry, seed, gain)]
+    ]
+    write(out, Comparison(curves, "grpo", 2), {})
+    assert (out / "figures" / "1-corridor-pair-1-mcgpo.svg").exists()
+    own = out / "figures" / "1-corridor-pair-2-mine.svg"
+    own.write_text("<svg/>")
+    files = write(out, Comparison(curves[:2], "grpo", 2), {})
+    figures = {path for path in files if path.parent.name == "figures"}
+    assert figures
+    assert set((out / "figures").iterdir()) == {*figures, own}  # what the report did not write is not its to remove
+
+
 def test_numbers_from_elsewhere_have_a_report_as_well(tmp_path: Path) -> None:
     runs = [run_of(tmp_path, "grpo", 0, 0.005)]
     comparison = Comparison([curve_of(FinishedRun(run, make_record(run))) for run in runs], "grpo", 2)

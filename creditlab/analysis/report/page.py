@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,27 +16,44 @@ from creditlab.analysis.report.reading import cautions, named, read_setting
 from creditlab.analysis.report.sections import sections, summary_rows
 from creditlab.analysis.tables import Table
 from creditlab.plaintext import printable
-from creditlab.tracking.writing import put
+from creditlab.tracking.writing import put, writing
 
 PAGE: Final = "report.html"
 FIGURES: Final = "figures"
 _AGAIN: Final = "call the command again"
+_NAMED: Final = re.compile(rf'<span class="files">{FIGURES}/([a-z0-9-]+)\.svg, \.png</span>')
+"""How the page names the files of a figure; text from outside cannot, for it is escaped."""
 
 
 def write_report(out: Path, comparison: Comparison, facts: Mapping[str, Any], further: Sequence[Table] = ()) -> list[Path]:
     """Writes report.html and figures/*.svg, *.png into `out`; returns their paths, the page first.
 
     `facts` may name the `suite` or the `table` the numbers come from, the facts of each of the `runs`, and the `unfinished`
-    ones; `further` are tables on how the entries differ. Raises WriteError where a file cannot be written.
+    ones; `further` are tables on how the entries differ. The report that was there before goes, its figures included. Raises
+    WriteError where a file cannot be written.
     """
     html, drawings = render(comparison, facts, further)
-    files = {out / PAGE: html.encode()}
+    figures = {}
     for drawing in drawings:
-        files[out / FIGURES / f"{drawing.name}.svg"] = drawing.svg
-        files[out / FIGURES / f"{drawing.name}.png"] = drawing.png
-    for path, content in files.items():
+        figures[out / FIGURES / f"{drawing.name}.svg"] = drawing.svg
+        figures[out / FIGURES / f"{drawing.name}.png"] = drawing.png
+    for path in figures_of(out):
+        if path not in figures:
+            with writing(path, _AGAIN):
+                path.unlink(missing_ok=True)
+    for path, content in figures.items():
         put(path, content, _AGAIN)
-    return list(files)
+    put(out / PAGE, html.encode(), _AGAIN)  # at the end, for it names the figures that are to be removed next time
+    return [out / PAGE, *figures]
+
+
+def figures_of(out: Path) -> list[Path]:
+    """The files of the figures that the report in a folder names; none where there is no report."""
+    try:
+        names = _NAMED.findall((out / PAGE).read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return []
+    return [out / FIGURES / f"{name}.{kind}" for name in names for kind in ("svg", "png")]
 
 
 def render(comparison: Comparison, facts: Mapping[str, Any], further: Sequence[Table] = ()) -> tuple[str, list[Drawing]]:
