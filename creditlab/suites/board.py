@@ -73,6 +73,11 @@ class Status:
         return ", ".join(parts)
 
 
+def say(console: Console, text: str, style: str = "") -> None:
+    """One line, with what the console can show of it."""
+    console.print(Text(encodable(text, console.encoding), style=style), soft_wrap=True)
+
+
 class Board:
     """Shows the runs of a suite while they are at work."""
 
@@ -128,7 +133,7 @@ class Board:
 
     def say(self, text: str, style: str = "") -> None:
         """One line, above the table where there is one."""
-        self._console.print(Text(encodable(text, self._console.encoding), style=style), soft_wrap=True)
+        say(self._console, text, style)
 
     def _table(self) -> Table:
         """The runs; where a terminal is too short for all of them, those that matter now and a count of the others."""

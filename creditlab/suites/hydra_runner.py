@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -9,11 +10,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from creditlab.options import ConfigError, did_you_mean
 from creditlab.overrides import written
@@ -21,6 +23,7 @@ from creditlab.suites.board import Board, State, Status
 from creditlab.suites.processes import Command, last_line, log_path, train_command
 from creditlab.suites.runner import LOOK, TICK, settle
 from creditlab.suites.standing import in_use, warm
+from creditlab.tracking.writing import put
 
 LOCAL = "local"
 """Name of the launcher that is none of Hydra's."""
@@ -93,22 +96,25 @@ class HydraRunner:
             self._hand_over(cold, board, stop, ("training.updates=0",))
         if todo and not stop:
             self._hand_over(todo, board, stop)
-        for status in todo:
-            if status.state in (State.FINISHED, State.FAILED):
-                continue
+        left = [status for status in todo if status.state not in (State.FINISHED, State.FAILED)]
+        for status in left:
+            if in_use(status.run.folder) and not stop:  # another process was faster
+                board.become(status, State.ELSEWHERE)
+        _await([status for status in left if status.state is State.ELSEWHERE], board, stop)
+        for status in left:
             log = log_path(self._folder, status.run)
             why = f"{last_line(log) or 'it was not started'}; {log} has the rest"
+            if status.state is State.ELSEWHERE:
+                why = "the process that was at work on it ended before the run was over; call the command again"
             settle(status, board, "" if stop else why, State.INTERRUPTED if stop else State.FAILED)
 
     def _hand_over(self, todo: Sequence[Status], board: Board, stop: Sequence[int], extra: Sequence[str] = ()) -> None:
         """Starts the launcher with these runs and waits for it."""
-        jobs = self._folder / "launcher" / "jobs.json"
-        jobs.parent.mkdir(parents=True, exist_ok=True)
         runs = [
             {"command": [*self._command(status.run), *extra], "log": str(log_path(self._folder, status.run).resolve())}
             for status in todo
         ]
-        jobs.write_text(json.dumps({"folder": str(Path.cwd()), "runs": runs}), encoding="utf-8")
+        jobs = self._write_jobs(runs)
         log = self._folder / "logs" / "launcher.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as file:
@@ -122,6 +128,13 @@ class HydraRunner:
             raise
         if process.returncode and not stop:
             board.say(f"the launcher ended with code {process.returncode}: {last_line(log)}; {log} has the rest", "red")
+
+    def _write_jobs(self, runs: Sequence[Mapping[str, Any]]) -> Path:
+        """The file of these jobs, named by what it holds: jobs that are still queued read theirs when their turn comes."""
+        content = json.dumps({"folder": str(Path.cwd()), "runs": runs}).encode()
+        path = self._folder / "launcher" / f"jobs-{hashlib.sha256(content).hexdigest()[:16]}.json"
+        put(path, content, "call the command again")
+        return path
 
     def _arguments(self, jobs: Path, count: int) -> list[str]:
         folder = self._folder / "launcher"

@@ -15,7 +15,7 @@ from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report import write_report
 from creditlab.analysis.report.reading import cautions
 from creditlab.analysis.tables import Table, json_text, latex, markdown
-from creditlab.suites.board import Status
+from creditlab.suites.board import Status, say
 from creditlab.suites.collect import FinishedRun
 from creditlab.suites.differences import differences, differences_table
 from creditlab.suites.plan import PlannedRun, tags_of
@@ -108,13 +108,6 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
             say(console, f"  {note}")
     for caution in cautions(comparison, {}):
         say(console, f"caution: {caution}", "yellow")
-
-
-def say(console: Console, text: str, style: str = "") -> None:
-    """One line, with what the console can show of it."""
-    line = _text(text, console)
-    line.stylize(style)
-    console.print(line, soft_wrap=True)
 
 
 def _unfinished(status: Status) -> dict[str, Any]:

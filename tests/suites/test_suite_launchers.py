@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -16,6 +19,7 @@ from creditlab.options import ConfigError
 from creditlab.suites.board import Board, State, Status
 from creditlab.suites.hydra_runner import HydraRunner, check_launcher
 from creditlab.suites.plan import PlannedRun
+from creditlab.suites.processes import Command
 from creditlab.suites.standing import in_use
 
 
@@ -49,6 +53,52 @@ def test_a_launcher_runs_all_of_them_and_a_failure_concerns_one(tmp_path: Path, 
     log = (tmp_path / "out" / "logs" / f"{runs[0].folder.name}.log").read_text()
     assert [line.endswith("training.updates=0") for line in log.splitlines() if line.startswith("$ ")] == [True, False]
     assert [len(starts(run)) for run in runs] == [1, 1, 1]  # that of the warm start, and one of each other run
+
+
+@pytest.fixture
+def lists(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The lists of jobs that were handed to a launcher, which starts none of them."""
+    found: list[Path] = []
+
+    def arguments(runner: HydraRunner, jobs: Path, count: int) -> list[str]:
+        found.append(jobs)
+        return [sys.executable, "-c", ""]
+
+    monkeypatch.setattr(HydraRunner, "_arguments", arguments)
+    return found
+
+
+def hand_over(tmp_path: Path, runs: Sequence[PlannedRun], command: Command) -> list[Status]:
+    statuses = [Status(run) for run in runs]
+    with (tmp_path / "display").open("w") as file, Board(statuses, Console(file=file)) as board:
+        HydraRunner(tmp_path / "out", "submitit", command=command).run(statuses, board, [])
+    return statuses
+
+
+def test_a_later_call_leaves_the_list_of_jobs_that_are_still_queued(tmp_path: Path, lists: list[Path]) -> None:
+    runs = [planned(tmp_path, name) for name in ("grpo", "mcgpo")]
+    hand_over(tmp_path, runs[:1], stand_in)
+    first = lists[0].read_bytes()
+    hand_over(tmp_path, runs[1:], stand_in)
+    assert lists[0].read_bytes() == first
+    commands = [[job["command"] for job in json.loads(path.read_text())["runs"]] for path in lists]
+    assert commands == [[stand_in(run)] for run in runs]
+    hand_over(tmp_path, runs[:1], stand_in)
+    assert lists[2] == lists[0]  # the same jobs need no further file
+
+
+def test_a_run_that_another_process_took_is_waited_for(tmp_path: Path, lists: list[Path]) -> None:
+    others: list[subprocess.Popen[bytes]] = []
+
+    def taken(run: PlannedRun) -> list[str]:
+        others.append(subprocess.Popen(stand_in(run, "slow")))
+        while not in_use(run.folder):
+            time.sleep(0.02)
+        return []
+
+    [status] = hand_over(tmp_path, [planned(tmp_path, "grpo")], taken)
+    assert others[0].wait(timeout=30) == 0
+    assert (status.state, len(starts(status.run))) == (State.FINISHED, 1)
 
 
 @pytest.mark.slow
