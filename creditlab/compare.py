@@ -268,7 +268,8 @@ def _compare_table(request: TableRequest, console: Console) -> int:
     if request.out:
         _check_folders(out=request.out)
     single = all(len(curve.values) == 1 for curve in curves)
-    comparison = Comparison(curves, baseline, request.last or (1 if single else LAST_K), request.digits)
+    last = request.last or (1 if single else LAST_K)
+    comparison = Comparison(curves, baseline, last, request.digits, percent=request.episodes is not None)
     show(comparison, console, [budget_table(comparison)] if any(curve.transitions for curve in curves) else [])
     if single and request.last is None:
         say(console, "every run has one value in the table: it is compared as it stands, last=1")

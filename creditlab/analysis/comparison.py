@@ -105,6 +105,8 @@ class Comparison:
     """Evaluations in the mean at the end; a run with fewer has no such mean."""
     digits: int = 2
     """Decimals of its numbers in tables."""
+    percent: bool = True
+    """Whether its values are success in percent; otherwise they may be anything of which more is better."""
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -134,6 +136,11 @@ class Comparison:
     def settings(self) -> list[str]:
         """The settings, in the order of their first curves."""
         return list(dict.fromkeys(curve.setting for curve in self.curves))
+
+    @property
+    def quantity(self) -> str:
+        """What its values are, for an axis."""
+        return "success (%)" if self.percent else "value"
 
     def families(self, setting: str) -> list[str]:
         """Every family of tasks that was evaluated in a setting, sorted."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import unescape
 
 import pytest
+from matplotlib.figure import Figure
 
 from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.curves import Curve
+from creditlab.analysis.report.curve_figures import overview, paired
 from creditlab.analysis.report.forest_figures import families, forests
 from creditlab.analysis.report.look import Drawing, looks
 
@@ -77,3 +80,45 @@ def test_families_without_the_mean_at_the_end_are_no_figure() -> None:
     look = looks(["grpo", "mcgpo"], "grpo")
     assert len(families(compared(SIDES), "near", look, "1-near")) == 1
     assert families(compared(SIDES, k=5), "near", look, "1-near") == []
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that were saved during a test."""
+    figures: list[Figure] = []
+    savefig = Figure.savefig
+
+    def keep(self: Figure, *arguments: object, **options: object) -> None:
+        figures.append(self)
+        savefig(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
+
+
+@pytest.mark.parametrize(("level", "limits"), [(0.0, (0.0, 4.0)), (100.0, (96.0, 100.0)), (50.0, (48.0, 52.0))])
+def test_percents_are_drawn_between_0_and_100(level: float, limits: tuple[float, float], drawn: list[Figure]) -> None:
+    """Nothing moves: at least four points are shown, none of them beyond what there can be."""
+    flat = dict.fromkeys(("grpo", "mcgpo"), ((level, level), (level, level)))
+    comparison, look = compared(flat), looks(["grpo", "mcgpo"], "grpo")
+    overview(comparison, "near", look, "1-near")
+    paired(comparison, "near", look, "1-near")
+    families(comparison, "near", look, "1-near")
+    assert drawn[2].axes[0].get_ylim() == pytest.approx(limits)
+    for low, high in (drawn[0].axes[0].get_ylim(), drawn[4].axes[0].get_xlim()):
+        assert 0 <= low <= level <= high <= 100
+        assert high - low >= 4
+    assert drawn[2].axes[1].get_ylim() == pytest.approx((-2, 2))  # differences may be below zero
+
+
+def test_other_values_are_drawn_wherever_they_lie_and_not_called_percents(drawn: list[Figure]) -> None:
+    comparison = replace(compared({"grpo": ((-20.0, 150.0),), "mcgpo": ((-20.0, 170.0),)}), percent=False)
+    overview(comparison, "near", looks(comparison.entries, "grpo"), "1-near")
+    [pair] = paired(comparison, "near", looks(comparison.entries, "grpo"), "1-near")
+    [rows] = forest(comparison)
+    low, high = drawn[0].axes[0].get_ylim()
+    assert (low < -20, high > 170) == (True, True)
+    assert drawn[0].axes[0].get_ylabel() == "value"
+    for figure in (pair, rows):
+        assert "points" not in words(figure)
+        assert "%)" not in words(figure)

@@ -223,6 +223,17 @@ def test_keys_of_a_table_that_make_no_sense_are_named(
     assert message in capsys.readouterr().err
 
 
+def test_values_that_are_no_rates_are_compared_and_not_called_percents(tmp_path: Path) -> None:
+    """Returns of −3 and 250 against −1 and 250: a mean of 123.5."""
+    path, out = tmp_path / "results.csv", tmp_path / "out"
+    path.write_text(rows("-3", "250") + "mcgpo,alfworld,0,5,-1\nmcgpo,alfworld,1,5,250\n")
+    assert compare.main([f"table={path}", f"out={out}"]) == 0
+    page = (out / "report.html").read_text()
+    assert "grpo ends at 123.50 ± 178.90 (L1, 2 seeds)." in page
+    for words in ("in percent", "in points", "success (%)", "(points)"):
+        assert words not in page
+
+
 def test_a_table_without_a_place_for_its_report_says_which_key_names_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from creditlab.analysis.report.look import (
     slug,
     tidy,
     whole_updates,
+    wide_enough,
 )
 from creditlab.analysis.tables import shown
 from creditlab.plaintext import clean
@@ -26,9 +27,7 @@ from creditlab.plaintext import clean
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_X, _Y = "policy updates", "success (%)"
-_LEAST_RANGE = 4.0
-"""Points that a panel shows at least."""
+_X = "policy updates"
 
 
 def overview(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> Drawing:
@@ -42,9 +41,8 @@ def overview(comparison: Comparison, setting: str, looks: dict[str, Look], name:
         tidy(axis)
         whole_updates(axis)
         axis.set_xlabel(_X)
-        axis.set_ylabel(_Y)
-        low, high = axis.get_ylim()
-        axis.set_ylim(*_wide_enough(low, high))
+        axis.set_ylabel(comparison.quantity)
+        axis.set_ylim(*wide_enough(*axis.get_ylim(), percent=comparison.percent))
         axis.margins(x=0.02)
         legend(figure, drawn, [sample(looks[entry]) for entry in drawn])
         widths = any(band.low for entry in drawn if (band := comparison.band(entry, setting)))
@@ -79,7 +77,7 @@ def _pair(
         for side in sides:
             _curve(above, comparison, side, setting, looks[side], alpha=0.16, seeds=True)
         tidy(above)
-        above.set_ylabel(_Y)
+        above.set_ylabel(comparison.quantity)
         above.set_ylim(limits[0])
         legend(figure, sides, [sample(looks[side]) for side in sides], columns=1 if len("".join(sides)) > 34 else 2)
         band = comparison.difference_band(entry, setting)
@@ -91,7 +89,7 @@ def _pair(
         else:
             below.set_yticks([])
             below.text(0.5, 0.6, "not paired with the baseline", transform=below.transAxes, ha="center", color="0.25")
-        below.set_ylabel("difference\n(points)")
+        below.set_ylabel("difference\n(points)" if comparison.percent else "difference")
         whole_updates(below)
         below.set_xlabel(_X)
         below.margins(x=0.03)
@@ -134,6 +132,7 @@ def _curve(axis: Axes, comparison: Comparison, entry: str, setting: str, look: L
         markevery=every,
         markeredgecolor="white",
         markeredgewidth=0.4,
+        clip_on=False,  # a marker at 0 or 100 % stays whole
     )
 
 
@@ -146,7 +145,7 @@ def _difference(axis: Axes, comparison: Comparison, entry: str, setting: str, ba
     axis.plot(band.updates, band.mean, color=look.color, linewidth=1.8, marker=look.marker, markersize=4, markevery=2)
     found = comparison.difference(entry, setting).paired
     if found:
-        text = f"{comparison.label('last_k')} {shown(found.mean, 2, signed=True)}"
+        text = f"{comparison.label('last_k')} {shown(found.mean, comparison.digits, signed=True)}"
         axis.set_title(short(text), loc="right", fontsize=8.5, color="0.25", pad=3)
 
 
@@ -166,15 +165,9 @@ def _limits(comparison: Comparison, setting: str) -> tuple[tuple[float, float], 
         edges += [*(band.low or ()), *(band.high or ())]
     reach = 2 * max(map(abs, single))
     low, high = min(single + edges), max(single + edges)
-    return _padded(min(values), max(values)), _padded(max(low, -reach), min(high, reach))
+    return _padded(min(values), max(values), percent=comparison.percent), _padded(max(low, -reach), min(high, reach))
 
 
-def _padded(low: float, high: float) -> tuple[float, float]:
+def _padded(low: float, high: float, *, percent: bool = False) -> tuple[float, float]:
     margin = 0.05 * (high - low)
-    return _wide_enough(low - margin, high + margin)
-
-
-def _wide_enough(low: float, high: float) -> tuple[float, float]:
-    """Limits of at least a few points, so that a flat curve is drawn flat."""
-    missing = max(0.0, _LEAST_RANGE - (high - low)) / 2
-    return low - missing, high + missing
+    return wide_enough(low - margin, high + margin, percent=percent)

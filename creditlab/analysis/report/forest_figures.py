@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from creditlab.analysis.comparison import MEASURES, Comparison, Difference, Measure
 from creditlab.analysis.report.look import (
@@ -18,6 +18,7 @@ from creditlab.analysis.report.look import (
     sample,
     short,
     tidy,
+    wide_enough,
 )
 from creditlab.analysis.tables import shown, shown_interval
 
@@ -84,7 +85,8 @@ def _forest(
         axis.set_ylim(at - 0.8, -0.6)
         axis.set_xlim(limits)
         axis.axvline(0, color="0.25", linewidth=1.0, zorder=1)
-        axis.set_xlabel(f"{short(f'entry minus {comparison.baseline}', 70, 2)} (points)")
+        points = " (points)" if comparison.percent else ""
+        axis.set_xlabel(f"{short(f'entry minus {comparison.baseline}', 70, 2)}{points}")
         tidy(axis, grid="x")
         axis.spines["left"].set_visible(False)
         text = (
@@ -153,19 +155,19 @@ def _families(
                 summary = comparison.summary(entry, setting, measure, family)
                 look = looks[entry]
                 if summary.moments:
-                    sd = summary.moments.sd
-                    axis.errorbar(
-                        [summary.moments.mean], [at], xerr=None if sd is None else [[sd], [sd]], fmt=look.marker,
-                        color=look.color, markersize=5, linewidth=1.3, capsize=2,
-                    )  # fmt: skip
+                    mean, sd = summary.moments.mean, summary.moments.sd or 0.0
                     values = list(summary.per_seed.values())
-                    axis.plot(values, [at] * len(values), linestyle="", marker="|", markersize=5, color=look.color, alpha=0.5)
+                    style: dict[str, Any] = {"linestyle": "", "markersize": 5, "color": look.color, "clip_on": False}
+                    axis.errorbar([mean], [at], xerr=[[sd], [sd]], fmt="none", ecolor=look.color, elinewidth=1.3, capsize=2)
+                    axis.plot([mean], [at], marker=look.marker, **style)
+                    axis.plot(values, [at] * len(values), marker="|", alpha=0.5, **style)
                 at += 1
             axis.axhline(at + 0.1, color="0.85", linewidth=0.8)
             at += 1.2
         axis.set_yticks(places, [short(family, 26) for family in part])
         axis.tick_params(axis="y", length=0)
         axis.set_ylim(at - 0.9, -0.9)
+        axis.set_xlim(*wide_enough(*axis.get_xlim(), percent=True))
         axis.set_xlabel(f"success, {comparison.label(measure)} (%)")
         tidy(axis, grid="x")
         axis.spines["left"].set_visible(False)

@@ -42,6 +42,8 @@ _STYLE: Final[Mapping[str, Any]] = {
     "svg.fonttype": "none",  # text stays text, which can be searched and copied
     "hatch.linewidth": 0.6,
 }
+_LEAST_RANGE: Final = 4.0
+"""Points that an axis shows at least."""
 ONE_SEED: Final = " Hollow: one seed, without a deviation."
 """What a caption says where `error_bars` drew a value of one seed."""
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -143,6 +145,16 @@ def whole_updates(axis: Axes) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
+
+
+def wide_enough(low: float, high: float, *, percent: bool) -> tuple[float, float]:
+    """Limits of at least a few points, so that what is flat is drawn flat; of percents none below 0 or above 100."""
+    if percent:
+        low, high = max(0.0, low), min(100.0, high)
+    missing = max(0.0, _LEAST_RANGE - (high - low)) / 2
+    low, high = low - missing, high + missing
+    shift = max(0.0, -low) + min(0.0, 100.0 - high) if percent else 0.0
+    return low + shift, high + shift
 
 
 def error_bars(axis: Axes, places: Sequence[float], found: Sequence[MeanSD], look: Look, *, across: bool = False) -> bool:

@@ -58,7 +58,8 @@ def read_setting(comparison: Comparison, setting: str) -> Reading:
             findings.append(Finding(verdict.format(baseline=baseline, label=label), tuple(entries)))
     own = comparison.summary(baseline, setting)
     if own.moments:
-        lead = f"{baseline} ends at {shown_mean(own.moments, comparison.digits)} % ({label}, {_seeds(own.moments.count)})."
+        level = shown_mean(own.moments, comparison.digits) + (" %" if comparison.percent else "")
+        lead = f"{baseline} ends at {level} ({label}, {_seeds(own.moments.count)})."
     elif comparison.runs(baseline, setting):
         lead = f"{baseline} has no {label} here: {'; '.join(own.remarks)}."
     else:
