@@ -11,6 +11,10 @@ from creditlab.options import shown
 
 Differences = dict[str, dict[str, Any]]
 """Key to value by entry; an entry without the key is left out."""
+_BEFORE_CREDIT = ("env.", "model.", "prompt.", "engine.", "rollout.", "warm_start.", "learner.precision")
+"""Keys that change what is played, before any credit is given."""
+_ROUNDING = ("rollout.batch_size",)
+"""Those of them that do not, but for rounding."""
 
 
 def differences(configs: Mapping[str, Mapping[str, Any]]) -> Differences:
@@ -34,7 +38,9 @@ def differences_table(setting: str, configs: Mapping[str, Mapping[str, Any]]) ->
         (key, *(_cell(values[name]) if name in values else NOTHING for name in configs))
         for key, values in differences(configs).items()
     ]
-    return Table(f"Configuration differences, {setting}", ("key", *configs), tuple(rows), labels=1)
+    earlier = [key for key, *_ in rows if key.startswith(_BEFORE_CREDIT) and key not in _ROUNDING]
+    notes = (f"Not credit alone: by {', '.join(earlier)} the first rollouts differ already.",) if earlier else ()
+    return Table(f"Configuration differences, {setting}", ("key", *configs), tuple(rows), notes, labels=1)
 
 
 def _cell(value: Any) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 
 from creditlab.cli import compose_job
 from creditlab.config import Job
-from creditlab.options import ConfigError
+from creditlab.options import ConfigError, shown
 from creditlab.overrides import gives_several, written
+from creditlab.suites.differences import differences
 from creditlab.suites.suite import Entry, Setting, Suite
 
 OF_THE_SUITE = {
@@ -34,6 +35,9 @@ SHARED = {
     "experiment": "setting",
 }
 """Keys that an entry may not set, for all entries of a setting share them, and what they set."""
+_SHARE = (
+    "which all entries share, or their runs cannot be compared seed by seed; give it for all runs, or make a setting of it"
+)
 _LONGEST_TAG = 64
 """Characters of a tag in W&B."""
 
@@ -89,6 +93,7 @@ def plan(suite: Suite, overrides: Sequence[str], run_root: str) -> list[PlannedR
     runs: list[PlannedRun] = []
     for setting in suite.settings:
         by_entry = [list(_runs(suite, setting, entry, overrides, run_root)) for entry in suite.entries_of(setting)]
+        _refuse_own_share(suite, setting, [of_entry[0] for of_entry in by_entry], overrides, run_root)
         runs += [run for of_a_seed in zip(*by_entry, strict=True) for run in of_a_seed]
     _refuse_same(runs)
     return runs
@@ -186,13 +191,41 @@ def _check_keys(suite: Suite, given: Sequence[str]) -> None:
             seen[key] = override
     for entry in suite.entries:
         for override in entry.overrides:
-            key = key_of(override)
-            shared = next((name for name in SHARED if key == name or key.startswith((f"{name}.", f"{name}@"))), None)
-            if shared:
-                raise ConfigError(
-                    f"{entry.name}: {key} sets the {SHARED[shared]}, which all entries share, or their runs cannot be "
-                    "compared seed by seed; give it for all runs, or make a setting of it"
-                )
+            if part := _shared(key_of(override)):
+                raise ConfigError(f"{entry.name}: {key_of(override)} sets the {part}, {_SHARE}")
+
+
+def _refuse_own_share(
+    suite: Suite, setting: Setting, runs: Sequence[PlannedRun], given: Sequence[str], run_root: str
+) -> None:
+    """Refuses overrides that change what all entries share without naming it, such as `training={updates:2}`.
+
+    What follows from the method itself, as in the configurations of papers, is not the entry's to answer for.
+    """
+    shares = [{name: _at(run.config, name) for name in SHARED} for run in runs]
+    if all(share == shares[0] for share in shares):
+        return
+    for run in runs:
+        if not run.entry.overrides:
+            continue
+        bare = next(_runs(suite, setting, replace(run.entry, overrides=()), given, run_root))
+        for key, values in differences({"with": run.config, "without": bare.config}).items():
+            if part := _shared(key):
+                now, otherwise = (shown(values.get(side)) for side in ("with", "without"))
+                change = f"its overrides make {key} {now} instead of {otherwise}"
+                raise ConfigError(f"{run.entry.name}: {change}, and with it the {part}, {_SHARE}")
+
+
+def _shared(key: str) -> str | None:
+    """What a key that all entries share stands for; None for any other."""
+    return next((part for name, part in SHARED.items() if key == name or key.startswith((f"{name}.", f"{name}@"))), None)
+
+
+def _at(config: Mapping[str, Any], key: str) -> Any:
+    node: Any = config
+    for step in key.split("."):
+        node = node.get(step) if isinstance(node, Mapping) else None
+    return node
 
 
 def _of_hydra(key: str) -> str:

@@ -88,6 +88,12 @@ def test_the_command_line_replaces_entries_and_seeds_of_every_setting(tmp_path: 
     ]  # fmt: skip
 
 
+def test_what_follows_from_a_method_may_differ_from_entry_to_entry() -> None:
+    updates = "training.updates='${choose:${method.name},{mcgpo:6},4}'"
+    runs = planned("methods=[grpo,'mcgpo match=state_only']", "seeds=0", updates)
+    assert [run.updates for run in runs] == [4, 6]
+
+
 def test_the_schedule_is_that_of_a_session() -> None:
     assert scheduled(10, 4) == {0, 4, 8, 10}
     assert scheduled(8, 4) == {0, 4, 8}
@@ -148,6 +154,10 @@ def test_the_factorial_controls_of_the_results_are_the_papers() -> None:
         (["experiment=quick", "experiment=quick"], "experiment is given twice: experiment=quick experiment=quick; keep one"),
         (["env=alfworld,webshop"], "'env=alfworld,webshop' gives several values, but a run takes one: write [a,b]"),
         (["methods=[grpo,'rloo learner.lr=1e-3,2e-3']"], "gives several values, but a run takes one"),
+        (
+            ["methods=[grpo,'rloo training={updates:5}']", "training.updates=4"],
+            "rloo training={updates:5}: its overrides make training.updates 5 instead of 4, and with it the number of",
+        ),
         (["methods=[grpo,'grpo aux=[]']"], "are the same run, grpo-alfworld-"),
         (["seed=3"], "seed is not for a run of a suite to set"),
         (["method=grpo"], "method is not for a run of a suite to set: methods=[grpo,mcgpo] names them"),

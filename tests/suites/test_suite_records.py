@@ -12,7 +12,7 @@ from suite_runs import line, planned, whole, write_run
 from creditlab.analysis.pairing import check_pair, pair
 from creditlab.options import ConfigError
 from creditlab.suites.collect import FinishedRun, curve_of, mechanism
-from creditlab.suites.differences import differences
+from creditlab.suites.differences import differences, differences_table
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import (
     EarlierFormatError,
@@ -309,3 +309,11 @@ def test_configuration_differences_leave_out_what_every_run_has_of_its_own() -> 
         "method.name": {"grpo": "grpo", "mcgpo": "mcgpo"},
         "method.omega": {"mcgpo": 0.1},
     }
+    assert differences_table("corridor", {"grpo": one, "mcgpo": other}).notes == ()
+
+
+def test_differences_that_begin_before_credit_are_marked() -> None:
+    one = {"rollout": {"groups": 2, "temperature": 1.0, "batch_size": 8}, "learner": {"lr": 0.1, "precision": "fp32"}}
+    other = {"rollout": {"groups": 2, "temperature": 0.7, "batch_size": 4}, "learner": {"lr": 0.2, "precision": "bf16"}}
+    [note] = differences_table("corridor", {"grpo": one, "cooler": other}).notes
+    assert note == "Not credit alone: by rollout.temperature, learner.precision the first rollouts differ already."
