@@ -13,7 +13,8 @@ from rich.text import Text
 from creditlab.analysis import comparison_tables, mechanism_tables
 from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report import write_report
-from creditlab.analysis.report.reading import cautions
+from creditlab.analysis.report.look import short
+from creditlab.analysis.report.reading import LONGEST_NAME, cautions
 from creditlab.analysis.tables import Table, json_text, latex, markdown
 from creditlab.suites.board import Status, say
 from creditlab.suites.collect import FinishedRun
@@ -91,7 +92,10 @@ def track(out: Path, runs: Sequence[PlannedRun], comparison: Comparison, files: 
 
 
 def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()) -> None:
-    """The results and the paired differences, those of the task score as well, further tables, and what weakens them."""
+    """The results and the paired differences, those of the task score as well, further tables, and what weakens them.
+
+    Long names in cells are cut in the middle; the files have them in full.
+    """
     tables = comparison_tables
     main = (tables.results_table(comparison), tables.differences_table(comparison), *tables.score_tables(comparison))
     for table in (*main, *further):
@@ -102,7 +106,8 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
             side: Literal["left", "right"] = "left" if index < table.labels else "right"
             grid.add_column(_text(column, console), justify=side, overflow="fold")
         for row in table.rows:
-            grid.add_row(*(_text(cell, console) for cell in row))
+            labels = [short(cell, LONGEST_NAME, 1) for cell in row[: table.labels]]
+            grid.add_row(*(_text(cell, console) for cell in (*labels, *row[table.labels :])))
         console.print(grid)
         for note in table.notes:
             say(console, f"  {note}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -295,3 +296,20 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     for whole in (content, HEAD.encode() + content, (HEAD + ROW).encode() + content):
         with suppress(ResultsError):
             assert read(folder, whole)
+
+
+@pytest.mark.filterwarnings("error:constrained_layout")
+def test_many_methods_and_long_names_leave_room_for_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The title names the first of seven methods, and a terminal the ends of a name of 500 letters; the files have it all."""
+    path, out = tmp_path / "results.csv", tmp_path / "out"
+    long = "m" * 250 + "n" * 250
+    path.write_text(HEAD + ROW + "".join(ROW.replace("grpo", name) for name in (long, *"abcde")))
+    assert compare.main([f"table={path}", f"out={out}"]) == 0
+    page = (out / "report.html").read_text()
+    assert "<h1>results.csv: grpo and 6 others</h1>" in page
+    assert long in page
+    assert long in (out / "comparison.md").read_text()
+    results = capsys.readouterr().out.partition("Paired differences")[0]
+    shown = "".join(re.findall("[mn…]", "".join(line for line in results.split("\n") if line.startswith("│"))))
+    assert "m" * 29 + "…" + "n" * 29 in shown
+    assert "m" * 30 not in shown

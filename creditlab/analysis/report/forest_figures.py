@@ -99,8 +99,9 @@ def _forest(
 def _heading(axis: Axes, at: float, entry: str) -> None:
     """The name of an entry above its rows, where a long one has room."""
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-    name = short(entry, 88, 1)
-    axis.text(0.0, at, name, transform=axis.get_yaxis_transform(), va="center", fontweight="bold", bbox=behind, zorder=4)
+    beside, name = axis.get_yaxis_transform(), short(entry, 80, 1)
+    text = axis.text(0.0, at, name, transform=beside, va="center", fontweight="bold", bbox=behind, zorder=4)
+    text.set_in_layout(False)  # wide letters would leave the rows no room
 
 
 def _row(axis: Axes, at: float, found: Difference, look: Look, digits: int, *, main: bool) -> None:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report.look import Drawing
-from creditlab.analysis.report.reading import cautions, named, read_setting
+from creditlab.analysis.report.reading import cautions, few, named, read_setting
 from creditlab.analysis.report.sections import sections, summary_rows
 from creditlab.analysis.tables import Table
 from creditlab.plaintext import printable
@@ -75,6 +75,7 @@ def render(comparison: Comparison, facts: Mapping[str, Any], further: Sequence[T
         cautions=cautions(comparison, facts),
         sections=chapters,
         named=named,
+        few=few,
         inline=lambda drawing: Markup(drawing.inline),
         figures=FIGURES,
     )
@@ -83,7 +84,7 @@ def render(comparison: Comparison, facts: Mapping[str, Any], further: Sequence[T
 
 def _title(comparison: Comparison, facts: Mapping[str, Any]) -> str:
     name = facts.get("suite") or Path(facts.get("table", "")).name
-    return f"{name}: {named(comparison.entries)}" if name else named(comparison.entries)
+    return f"{name}: {few(comparison.entries)}" if name else few(comparison.entries)
 
 
 def _plain(value: Any) -> Any:

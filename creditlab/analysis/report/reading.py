@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from creditlab.analysis.comparison import Comparison, Difference
+from creditlab.analysis.report.look import short
 from creditlab.analysis.statistics import BOOTSTRAP_MIN_SEEDS, NO_SPREAD, ONE_SEED
 from creditlab.analysis.tables import shown, shown_interval, shown_mean
 
+LONGEST_NAME: Final = 60
+"""Letters of a name where there is little room: in titles and on a terminal."""
+_FEW: Final = 6
 _VERDICTS: Final[Mapping[str, str]] = {
     "above zero": "Better than {baseline}, the whole interval above zero",
     "below zero": "Worse than {baseline}, the whole interval below zero",
@@ -133,6 +137,12 @@ def _numbers(found: Difference, digits: int) -> str:
 
 def _seeds(count: int) -> str:
     return f"{count} seed{'s' * (count != 1)}"
+
+
+def few(names: Sequence[str]) -> str:
+    """Names in a row where they are few, else the first one and a count; each on one line, cut in the middle where long."""
+    shown = [short(name, LONGEST_NAME, 1) for name in names]
+    return named(shown if len(names) <= _FEW else [shown[0], f"{len(names) - 1} others"])
 
 
 def named(names: Sequence[str]) -> str:
