@@ -17,6 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hydra import compose, initialize
+from hydra.errors import HydraException
+
 from creditlab.options import ConfigError, did_you_mean
 from creditlab.overrides import written
 from creditlab.suites.board import Board, State, Status
@@ -63,6 +66,23 @@ def check_launcher(name: str, options: Sequence[str]) -> None:
     if find_spec("hydra_plugins") is None or find_spec(f"hydra_plugins.{plugin.package}") is None:
         command = shlex.join([sys.executable, "-m", "pip", "install", plugin.requirement])
         raise ConfigError(f"launcher={name} needs a package that is not installed: {command}")
+    _check_options(name, options)
+
+
+def _check_options(name: str, options: Sequence[str]) -> None:
+    """Refuses options that the launcher does not have, or not with this value, before it is started."""
+    choice = f"hydra/launcher={PLUGINS[name].choice}"
+    with initialize(version_base="1.3", config_path=None):
+        known = [key for key in compose(overrides=[choice], return_hydra_config=True).hydra.launcher if key != "_target_"]
+        for option in options:
+            if option.partition("=")[0].endswith("_target_"):
+                raise ConfigError(f"{option}: what a launcher is made of cannot be set")
+            try:
+                compose(overrides=[choice, option], return_hydra_config=True)
+            except HydraException as error:
+                reason = str(error.__cause__ or error).partition("\n")[0]
+                listed = ", ".join(known)
+                raise ConfigError(f"{option}: {reason}; options of launcher={name}, below hydra.launcher: {listed}") from None
 
 
 class HydraRunner:
@@ -77,6 +97,8 @@ class HydraRunner:
         self._folder, self._plugin, self._command = folder, PLUGINS[name], command
         self._options = [f"hydra.launcher.n_jobs={parallel}"] if name == "joblib" else []
         self._options += options
+        self._begins: dict[Path, int] = {}
+        """Where in a log begins what this call had written."""
 
     def run(self, statuses: Sequence[Status], board: Board, stop: Sequence[int]) -> None:
         """Works until the launcher is done with every run, or until something is in `stop`."""
@@ -94,6 +116,7 @@ class HydraRunner:
         if cold and not stop and len(todo) > 1:
             board.say(f"warm start{'s' * (len(cold) != 1)}: {', '.join(status.run.label for status in cold)}")
             self._hand_over(cold, board, stop, ("training.updates=0",))
+            todo = todo if stop else self._with_start(todo, cold, board)
         if todo and not stop:
             self._hand_over(todo, board, stop)
         left = [status for status in todo if status.state not in (State.FINISHED, State.FAILED)]
@@ -102,11 +125,26 @@ class HydraRunner:
                 board.become(status, State.ELSEWHERE)
         _await([status for status in left if status.state is State.ELSEWHERE], board, stop)
         for status in left:
-            log = log_path(self._folder, status.run)
-            why = f"{last_line(log) or 'it was not started'}; {log} has the rest"
+            why = self._last_words(status)
             if status.state is State.ELSEWHERE:
                 why = "the process that was at work on it ended before the run was over; call the command again"
             settle(status, board, "" if stop else why, State.INTERRUPTED if stop else State.FAILED)
+
+    def _with_start(self, todo: Sequence[Status], cold: Sequence[Status], board: Board) -> list[Status]:
+        """The runs whose warm start is made; the others would only fail as its own run did."""
+        for status in todo:
+            first = next((one for one in cold if one.run.start == status.run.start), None)
+            if first is None or warm(first.run):
+                continue
+            why = self._last_words(status) if status is first else f"its warm start was not made, see {first.run.label}"
+            settle(status, board, why)
+        return [status for status in todo if status.state is State.WAITING]
+
+    def _last_words(self, status: Status) -> str:
+        """The last line that a run wrote in this call."""
+        log = log_path(self._folder, status.run)
+        line = last_line(log, self._begins.get(log, 0))
+        return f"{line}; {log} has the rest" if line else "the launcher did not start it"
 
     def _hand_over(self, todo: Sequence[Status], board: Board, stop: Sequence[int], extra: Sequence[str] = ()) -> None:
         """Starts the launcher with these runs and waits for it."""
@@ -117,9 +155,15 @@ class HydraRunner:
         jobs = self._write_jobs(runs)
         log = self._folder / "logs" / "launcher.log"
         log.parent.mkdir(parents=True, exist_ok=True)
+        for path in (log, *(log_path(self._folder, status.run) for status in todo)):
+            self._begins[path] = path.stat().st_size if path.exists() else 0
         with log.open("ab") as file:
             process = subprocess.Popen(
-                self._arguments(jobs.resolve(), len(todo)), stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+                self._arguments(jobs.resolve(), len(todo)),
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "HYDRA_FULL_ERROR": "1"},  # else its last line says how to see the reason, not the reason
+                start_new_session=True,
             )
         try:
             self._watch(process, todo, board, stop, whole=not extra)
@@ -127,7 +171,8 @@ class HydraRunner:
             _signal(process, signal.SIGKILL)
             raise
         if process.returncode and not stop:
-            board.say(f"the launcher ended with code {process.returncode}: {last_line(log)}; {log} has the rest", "red")
+            reason = last_line(log, self._begins[log])
+            board.say(f"the launcher ended with code {process.returncode}: {reason}; {log} has the rest", "red")
 
     def _write_jobs(self, runs: Sequence[Mapping[str, Any]]) -> Path:
         """The file of these jobs, named by what it holds: jobs that are still queued read theirs when their turn comes."""

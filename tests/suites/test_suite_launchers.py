@@ -101,6 +101,38 @@ def test_a_run_that_another_process_took_is_waited_for(tmp_path: Path, lists: li
     assert (status.state, len(starts(status.run))) == (State.FINISHED, 1)
 
 
+def test_without_its_warm_start_nothing_more_is_handed_over_and_old_words_are_not_repeated(
+    tmp_path: Path, lists: list[Path]
+) -> None:
+    runs = [planned(tmp_path, "grpo"), planned(tmp_path, "mcgpo")]
+    log = tmp_path / "out" / "logs" / f"{runs[0].folder.name}.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("interrupted, in an earlier call\n")
+    first, second = hand_over(tmp_path, runs, stand_in)
+    assert [status.state for status in (first, second)] == [State.FAILED, State.FAILED]
+    assert first.message == "the launcher did not start it"
+    assert second.message == "its warm start was not made, see corridor · grpo · seed 0"
+    assert len(lists) == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("hydra.launcher.bogus=1", r"Key 'bogus' not in .*; options of launcher=joblib, below hydra.launcher: .*n_jobs"),
+        ("hydra.launcher.n_jobs=many", "Value 'many' of type 'str' could not be converted to Integer"),
+        ("hydra.launcher.n_jobs=[1", "hydra.launcher.n_jobs=.1: "),
+        ("+hydra.launcher._target_=os.system", "what a launcher is made of cannot be set"),
+        ("hydra.launcher._target_=os.system", "what a launcher is made of cannot be set"),
+    ],
+)
+def test_options_that_a_launcher_does_not_have_are_refused_before_it_starts(option: str, complaint: str) -> None:
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    check_launcher("joblib", ["hydra.launcher.n_jobs=2"])
+    with pytest.raises(ConfigError, match=complaint) as refused:
+        check_launcher("joblib", [option])
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.slow
 def test_a_signal_ends_the_runs_of_joblib_in_order(tmp_path: Path) -> None:
     run = planned(tmp_path, "grpo", updates=40)
