@@ -15,6 +15,7 @@ from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report import write_report
 from creditlab.analysis.report.look import short
 from creditlab.analysis.report.reading import LONGEST_NAME, cautions
+from creditlab.analysis.report.sections import without_setting
 from creditlab.analysis.tables import Table, json_text, latex, markdown
 from creditlab.suites.board import Status, say
 from creditlab.suites.collect import FinishedRun
@@ -101,10 +102,12 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
     for table in (*main, *further):
         if not table.rows:
             continue
+        if len(comparison.settings) == 1:
+            table = without_setting(table, comparison.settings[0])
         grid = Grid(title=_text(table.title, console), title_justify="left")
         for index, column in enumerate(table.columns):
             side: Literal["left", "right"] = "left" if index < table.labels else "right"
-            grid.add_column(_text(column, console), justify=side, overflow="fold")
+            grid.add_column(_text(column, console), justify=side, overflow="fold", no_wrap=index >= table.labels)
         for row in table.rows:
             labels = [short(cell, LONGEST_NAME, 1) for cell in row[: table.labels]]
             grid.add_row(*(_text(cell, console) for cell in (*labels, *row[table.labels :])))

@@ -144,11 +144,12 @@ def _setting(comparison: Comparison, setting: str, index: int, runs: Sequence[Fa
 
 def _without_empty(part: Part, setting: str) -> Part | None:
     """The part without empty tables and the column that says the setting; None where nothing is left."""
-    tables = tuple(_without_setting(table, setting) for table in part.tables if table.rows)
+    tables = tuple(without_setting(table, setting) for table in part.tables if table.rows)
     return replace(part, tables=tables) if tables or part.drawings else None
 
 
-def _without_setting(table: Table, setting: str) -> Table:
+def without_setting(table: Table, setting: str) -> Table:
+    """The table without the column that says the setting, where all rows are of this one."""
     if table.columns[0] != "setting" or any(row[0] != setting for row in table.rows):
         return table
     notes = tuple(note.removeprefix(f"{setting}, ") for note in table.notes)
