@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from creditlab.analysis.budget import BudgetMatch, match_budget
+from creditlab.analysis.budget import CLOSE, BudgetMatch, match_budget
 from creditlab.analysis.curves import LAST_K, Curve, Reached, final, last_k, normalised_auc, reach
 from creditlab.analysis.pairing import Pairing, by_seed, pair
 from creditlab.analysis.statistics import (
@@ -243,7 +243,7 @@ class Comparison:
                 remarks[seed] = _without_name(error, sides[0][seed], sides[1][seed])
                 continue
             matches.append(match)
-            far = "" if match.close else f"the nearest checkpoints' budgets differ by {100 * match.gap:.3f} %"
+            far = "" if match.close else f"the nearest checkpoints' budgets differ by more than {100 * CLOSE:g} %"
             if far or match.lacking:
                 remarks[seed] = "; ".join(filter(None, (far, match.lacking)))
         tails = {match.seed: match.tails for match in matches if match.tails}

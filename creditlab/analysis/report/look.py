@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WIDE, NARROW = 8.0, 4.6
 """Inches: a figure over the whole column, and one of two beside each other."""
-# Okabe and Ito's colours without yellow, which is too light for lines on white
-_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito's colours without yellow, which is too light for lines on white, and the wine of Tol's muted ones
+_COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
 _MARKERS: Final = ("s", "^", "D", "v", "P", "X", "<", ">", "*", "p", "h")
 _DASHES: Final = ("solid", (0, (5, 1.6)), (0, (1.4, 1.2)), (0, (5, 1.4, 1.2, 1.4)), (0, (8, 1.5)))
 _NAME, _LINES = 30, 3
