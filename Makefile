@@ -1,7 +1,7 @@
 # make run    the main job on the embedded defaults      make test   the tests
 # make lint   ruff and mypy                              make bench  speed as ratios against references
 # make learn  the main job's learning curve, and         make parity the fast engine against the real one
-#      learn-webshop  the same on WebShop
+#      learn-webshop  the same on WebShop               make results the comparison of docs/results.md
 # make crash  a run that is killed again and again        make fuzz   ten times the damaged inputs of the tests
 # Each sets up .venv by itself, and again when pyproject.toml or constraints.txt change; what plays against the real ALFWorld
 # packages compiles them first (about two minutes, once; needs g++, make and cmake).
@@ -18,7 +18,7 @@ WORKERS ?= 2
 # One thread per process: two OpenMP pools that compete for the same cores are several times slower than one.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: run test lint bench learn learn-webshop parity crash fuzz clean
+.PHONY: run test lint bench learn learn-webshop results parity crash fuzz clean
 
 run: $(READY)
 	$(PY) -m creditlab resume=auto $(ARGS)
@@ -44,6 +44,10 @@ learn: $(READY)
 # The same on WebShop, where the graded score must rise as well.
 learn-webshop: $(READY)
 	$(PY) benchmarks/learning.py --env webshop $(ARGS)
+
+# The comparison of docs/results.md: makes the runs that have no record (hours), and then the report in runs/comparisons/results.
+results: $(READY)
+	$(PY) -m creditlab.compare suite=results parallel=2 records=docs/results/records $(ARGS)
 
 # Fast and real engine, step by step, on many games of all families.
 parity: $(FULL)
