@@ -33,11 +33,11 @@ class Printed:
 
     def mean(self, entry: str) -> str:
         """L1 of an entry: mean ± sample SD."""
-        return next(row[2] for row in self.rows if row[1] == entry and row[2] not in ("L1", "final", "AUC"))
+        return next(row[1] for row in self.rows if row[0] == entry and row[1] not in ("L1", "final", "AUC"))
 
     def difference(self, entry: str, measure: str = "L1") -> str:
         """A paired difference with its interval."""
-        return next(f"{row[3]} {row[4]}" for row in self.rows if row[1:3] == [entry, measure])
+        return next(f"{row[2]} {row[3]}" for row in self.rows if row[:2] == [entry, measure])
 
 
 Compared = Callable[..., Printed]

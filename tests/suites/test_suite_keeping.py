@@ -19,14 +19,15 @@ from creditlab.suites.runner import LocalRunner
 from creditlab.tracking.writing import WriteError
 
 
-def words(root: Path, *more: str) -> list[str]:
+def words(root: Path, *more: str, updates: int = 2) -> list[str]:
     return [
-        "methods=[grpo,rloo]", "seeds=0", "experiment=quick", "training.updates=2", "last=1", f"run_root={root}", *more,
+        "methods=[grpo,rloo]", "seeds=0", "experiment=quick", f"training.updates={updates}", "last=1",
+        f"run_root={root}", *more,
     ]  # fmt: skip
 
 
-def planned(root: Path, *more: str) -> list[PlannedRun]:
-    request = read_request(words(root, *more))
+def planned(root: Path, *more: str, updates: int = 2) -> list[PlannedRun]:
+    request = read_request(words(root, *more, updates=updates))
     assert isinstance(request, Request)
     return plan(request.suite, request.overrides, request.run_root)
 
@@ -101,7 +102,7 @@ def test_a_run_of_which_only_the_record_is_whole_counts_as_finished(tmp_path: Pa
 
 
 def test_a_shorter_plan_leaves_the_record_of_a_longer_run(tmp_path: Path, stood_in: Any) -> None:
-    longer = planned(tmp_path, "training.updates=4")
+    longer = planned(tmp_path, updates=4)
     for run in longer:
         write_run(run, whole(run), configuration_hash=run.hash)
     stood_in(no_run)

@@ -250,7 +250,7 @@ MISTAKES = {
     "run={run} checkpoint=7": "has no checkpoint of update 7; there are checkpoints of update 1, 2",
     "run={run} checkpoint=bets": "or the number of an update, did you mean 'best'?; there are",
     "run={run} checkpoint=warm_start warm_start.cache={root}/none": "is no longer in {root}/none",
-    "run={run} seeds=0,1": "write different whole numbers from 0 on, as in seeds=[0,1,2]",
+    "run={run} seeds=0,1": "write different whole numbers from 0 on, up to 4294967295, as in seeds=[0,1,2]",
     "run={run} seeds=[1,1]": "write different whole numbers from 0 on",
     "run={run} seed=1": "seeds=[0,1,2] names the sampling seeds of an evaluation",
     "run={run} sedes=[1]": "unknown key 'sedes', did you mean 'seeds'?",
