@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -97,25 +98,42 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
 
     Long names in cells are cut in the middle; the files have them in full.
     """
-    tables = comparison_tables
-    main = (tables.results_table(comparison), tables.differences_table(comparison), *tables.score_tables(comparison))
-    for table in (*main, *further):
-        if not table.rows:
-            continue
-        if len(comparison.settings) == 1:
-            table = without_setting(table, comparison.settings[0])
-        grid = Grid(title=_text(table.title, console), title_justify="left")
-        for index, column in enumerate(table.columns):
-            side: Literal["left", "right"] = "left" if index < table.labels else "right"
-            grid.add_column(_text(column, console), justify=side, overflow="fold", no_wrap=index >= table.labels)
-        for row in table.rows:
-            labels = [short(cell, LONGEST_NAME, 1) for cell in row[: table.labels]]
-            grid.add_row(*(_text(cell, console) for cell in (*labels, *row[table.labels :])))
-        console.print(grid)
-        for note in table.notes:
-            say(console, f"  {note}")
+    for setting in comparison.settings:
+        for table in _main_tables(comparison, setting):
+            _print(table, console)
+    for table in further:
+        _print(without_setting(table, comparison.settings[0]), console)
     for caution in cautions(comparison, {}):
         say(console, f"caution: {caution}", "yellow")
+
+
+def _main_tables(comparison: Comparison, setting: str) -> list[Table]:
+    """Results and differences of one setting, of the entries that have runs there."""
+    tables = comparison_tables
+    curves = [curve for curve in comparison.curves if curve.setting == setting]
+    if all(curve.method != comparison.baseline for curve in curves):
+        found = [tables.results_table(replace(comparison, curves=curves, baseline=curves[0].method))]
+    else:
+        own = replace(comparison, curves=curves)
+        found = [tables.results_table(own), tables.differences_table(own), *tables.score_tables(own)]
+    where = f"{setting}: " if len(comparison.settings) > 1 else ""
+    return [replace(one, title=where + one.title) for one in (without_setting(table, setting) for table in found)]
+
+
+def _print(table: Table, console: Console) -> None:
+    """A table with its notes; none without rows."""
+    if not table.rows:
+        return
+    grid = Grid(title=_text(table.title, console), title_justify="left")
+    for index, column in enumerate(table.columns):
+        side: Literal["left", "right"] = "left" if index < table.labels else "right"
+        grid.add_column(_text(column, console), justify=side, overflow="fold", no_wrap=index >= table.labels)
+    for row in table.rows:
+        labels = [short(cell, LONGEST_NAME, 1) for cell in row[: table.labels]]
+        grid.add_row(*(_text(cell, console) for cell in (*labels, *row[table.labels :])))
+    console.print(grid)
+    for note in table.notes:
+        say(console, f"  {note}")
 
 
 def _unfinished(status: Status) -> dict[str, Any]:
