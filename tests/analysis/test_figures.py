@@ -15,20 +15,6 @@ from matplotlib.figure import Figure
 from creditlab.analysis.figures import learning_curve, smooth
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that were saved during a test."""
-    figures: list[Figure] = []
-    savefig = Figure.savefig
-
-    def keep(self: Figure, *arguments: object, **options: object) -> None:
-        figures.append(self)
-        savefig(self, *arguments, **options)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
-    return figures
-
-
 def records() -> list[dict[str, float]]:
     result: list[dict[str, float]] = []
     for step in range(21):

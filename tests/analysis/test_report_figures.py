@@ -82,20 +82,6 @@ def test_families_without_the_mean_at_the_end_are_no_figure() -> None:
     assert families(compared(SIDES, k=5), "near", look, "1-near") == []
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that were saved during a test."""
-    figures: list[Figure] = []
-    savefig = Figure.savefig
-
-    def keep(self: Figure, *arguments: object, **options: object) -> None:
-        figures.append(self)
-        savefig(self, *arguments, **options)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
-    return figures
-
-
 @pytest.mark.parametrize(("level", "limits"), [(0.0, (0.0, 4.0)), (100.0, (96.0, 100.0)), (50.0, (48.0, 52.0))])
 def test_percents_are_drawn_between_0_and_100(level: float, limits: tuple[float, float], drawn: list[Figure]) -> None:
     """Nothing moves: at least four points are shown, none of them beyond what there can be."""

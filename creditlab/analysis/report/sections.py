@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from creditlab.analysis import comparison_tables, mechanism_tables
 from creditlab.analysis.comparison import Comparison
+from creditlab.analysis.mechanism import Facts
 from creditlab.analysis.report.curve_figures import overview, paired
 from creditlab.analysis.report.forest_figures import families, forests
 from creditlab.analysis.report.look import Drawing, Look, looks, slug
@@ -15,8 +15,6 @@ from creditlab.analysis.report.mechanism_figures import mechanism_figures
 from creditlab.analysis.report.reading import named
 from creditlab.analysis.tables import NOTHING, Table
 from creditlab.plaintext import clean
-
-Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
