@@ -146,6 +146,12 @@ class Comparison:
         """Every family of tasks that was evaluated in a setting, sorted."""
         return sorted({name for curve in self.curves if curve.setting == setting for name in curve.families})
 
+    def within(self, setting: str) -> Comparison:
+        """The same comparison in one setting; against the first entry there where the baseline has no runs in it."""
+        curves = [curve for curve in self.curves if curve.setting == setting]
+        there = any(curve.method == self.baseline for curve in curves)
+        return replace(self, curves=curves, baseline=self.baseline if there else curves[0].method)
+
     @property
     def scores(self) -> Comparison | None:
         """The same comparison of task scores, in the settings where these say more than success; None without such."""

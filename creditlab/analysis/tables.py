@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
@@ -145,3 +145,12 @@ def _in_latex(text: str) -> str:
 def json_text(record: object) -> str:
     """Plain data as JSON in UTF-8 letters, with None for what is not defined; raises ValueError for NaN and infinities."""
     return json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def without_setting(table: Table, setting: str) -> Table:
+    """The table without the column that says the setting, where all rows are of this one."""
+    if table.columns[0] != "setting" or any(row[0] != setting for row in table.rows):
+        return table
+    notes = tuple(note.removeprefix(f"{setting}, ") for note in table.notes)
+    rows = tuple(row[1:] for row in table.rows)
+    return replace(table, columns=table.columns[1:], rows=rows, notes=notes, labels=table.labels - 1)

@@ -16,8 +16,7 @@ from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report import write_report
 from creditlab.analysis.report.look import short
 from creditlab.analysis.report.reading import LONGEST_NAME, cautions
-from creditlab.analysis.report.sections import without_setting
-from creditlab.analysis.tables import Table, json_text, latex, markdown
+from creditlab.analysis.tables import Table, json_text, latex, markdown, without_setting
 from creditlab.suites.board import Status, say
 from creditlab.suites.collect import FinishedRun
 from creditlab.suites.differences import differences, differences_table
@@ -110,12 +109,10 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
 def _main_tables(comparison: Comparison, setting: str) -> list[Table]:
     """Results and differences of one setting, of the entries that have runs there."""
     tables = comparison_tables
-    curves = [curve for curve in comparison.curves if curve.setting == setting]
-    if all(curve.method != comparison.baseline for curve in curves):
-        found = [tables.results_table(replace(comparison, curves=curves, baseline=curves[0].method))]
-    else:
-        own = replace(comparison, curves=curves)
-        found = [tables.results_table(own), tables.differences_table(own), *tables.score_tables(own)]
+    own = comparison.within(setting)
+    found = [tables.results_table(own)]
+    if own.baseline == comparison.baseline:
+        found += [tables.differences_table(own), *tables.score_tables(own)]
     where = f"{setting}: " if len(comparison.settings) > 1 else ""
     return [replace(one, title=where + one.title) for one in (without_setting(table, setting) for table in found)]
 

@@ -13,7 +13,7 @@ from creditlab.analysis.report.forest_figures import families, forests
 from creditlab.analysis.report.look import Drawing, Look, looks, slug
 from creditlab.analysis.report.mechanism_figures import mechanism_figures
 from creditlab.analysis.report.reading import named
-from creditlab.analysis.tables import NOTHING, Table
+from creditlab.analysis.tables import NOTHING, Table, without_setting
 from creditlab.plaintext import clean
 
 
@@ -100,17 +100,14 @@ def summary_rows(comparison: Comparison, facts: Facts) -> Iterator[tuple[str, li
 
 def _setting(comparison: Comparison, setting: str, index: int, runs: Sequence[Facts], look: dict[str, Look]) -> Section:
     """One setting: curves, differences, results, families, budgets, mechanism and single seeds."""
-    curves = [curve for curve in comparison.curves if curve.setting == setting]
-    methods = list(dict.fromkeys(curve.method for curve in curves))
+    own = comparison.within(setting)
     name, at = f"{index}-{slug(setting)}", f"s{index}"
-    absent = [entry for entry in comparison.entries if entry not in methods]
+    absent = [entry for entry in comparison.entries if entry not in own.entries]
     remarks = (f"No finished run here: {named(absent)}.",) if absent else ()
-    if comparison.baseline not in methods:
-        own = replace(comparison, curves=curves, baseline=methods[0])
+    if own.baseline != comparison.baseline:
         drawings = (overview(own, setting, look, name),)
         part = Part(f"{at}-curves", "Results", drawings, (comparison_tables.results_table(own),))
         return Section(at, setting, (part,), remarks)
-    own = replace(comparison, curves=curves)
     tables = comparison_tables
     parts = [
         Part(
@@ -144,15 +141,6 @@ def _without_empty(part: Part, setting: str) -> Part | None:
     """The part without empty tables and the column that says the setting; None where nothing is left."""
     tables = tuple(without_setting(table, setting) for table in part.tables if table.rows)
     return replace(part, tables=tables) if tables or part.drawings else None
-
-
-def without_setting(table: Table, setting: str) -> Table:
-    """The table without the column that says the setting, where all rows are of this one."""
-    if table.columns[0] != "setting" or any(row[0] != setting for row in table.rows):
-        return table
-    notes = tuple(note.removeprefix(f"{setting}, ") for note in table.notes)
-    rows = tuple(row[1:] for row in table.rows)
-    return replace(table, columns=table.columns[1:], rows=rows, notes=notes, labels=table.labels - 1)
 
 
 def _distinct(values: Iterator[str | None]) -> list[str]:
