@@ -7,8 +7,12 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: more threads slow tiny models down many times
 
@@ -36,3 +40,19 @@ def benchmark_module(name: str) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that were saved during a test."""
+    from matplotlib.figure import Figure  # here: numpy reads the number of threads as it is imported
+
+    figures: list[Figure] = []
+    savefig = Figure.savefig
+
+    def keep(self: Figure, *arguments: object, **options: object) -> None:
+        figures.append(self)
+        savefig(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
