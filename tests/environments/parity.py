@@ -3,7 +3,8 @@
 Plays real, generated and written games of every family in both grammars with both engines, command by command: errands
 that lead into every rule and oddity, random commands, commands that are not admissible, and an expert that finishes. After
 the start and after each command the texts, the admissible commands and `won` must be equal. Prints what was played and every
-difference; exits with 1 where there is one, or where some kind of command was never tried.
+difference; exits with 1 where there is one, or where some kind of command was never tried. Without the real games the others
+are played, and that is said.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Protocol
 import errands
 import kitchen
 import numpy as np
+import pytest
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -31,7 +33,7 @@ from creditlab.environments.alfworld.engine import Engine
 from creditlab.environments.alfworld.families import FAMILIES
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.generator import generate, rooms_of
-from creditlab.environments.alfworld.packing import pack
+from creditlab.environments.alfworld.packing import installed, pack
 from creditlab.environments.alfworld.problem import parse_problem
 from creditlab.environments.alfworld.sources import load_games
 from creditlab.environments.alfworld.textworld import RealEngine
@@ -135,8 +137,14 @@ def play(job: Job) -> Outcome:
 
 
 def real_games(count: int) -> Iterator[GameText]:
-    """`count` real games of each family from both splits, spread over the smaller two thirds, for large ones take long."""
-    paths = [data_path("alfworld", f"{split}.jsonl.xz") for split in ("train", "valid_seen")]
+    """`count` real games of each family from both splits, spread over the smaller two thirds, for large ones take long.
+
+    None where the test data is absent and not required.
+    """
+    try:
+        paths = [data_path("alfworld", f"{split}.jsonl.xz") for split in ("train", "valid_seen")]
+    except pytest.skip.Exception:
+        return
     games = [game for path in paths for game in load_games(path).games]
     for family in FAMILIES:
         sized = sorted((game for game in games if game.family == family), key=lambda game: (len(game.problem), game.name))
@@ -176,13 +184,25 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes")
     options = parser.parse_args()
     console = Console()
-    todo = jobs(options.games, options.commands)
+    todo = prepare(parser, options.games, options.commands)
+    if not any(job.source == "real" for job in todo):
+        console.print("without real games: set CREDITLAB_TEST_DATA to the folder that holds them", style="yellow")
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         running = [pool.submit(play, job) for job in todo]
         outcomes = list(track(_finished(running), "playing", total=len(todo), console=console))
     report(console, outcomes)
     if any(outcome.difference for outcome in outcomes) or untried(outcomes):
         sys.exit(1)
+
+
+def prepare(parser: argparse.ArgumentParser, count: int, commands: int) -> tuple[Job, ...]:
+    """The jobs; ends with code 2 and one line where the real engine, or required test data, is missing."""
+    if not installed():
+        parser.exit(2, "the real engine is not installed: pip install 'creditlab[alfworld]'\n")
+    try:
+        return jobs(count, commands)
+    except pytest.fail.Exception as missing:
+        parser.exit(2, f"{missing}\n")
 
 
 def _finished(running: Iterable[Future[Outcome]]) -> Iterator[Outcome]:

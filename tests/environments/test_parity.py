@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections import Counter
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from conftest import data_path
-from parity import GRAMMAR_NAMES, Job, Outcome, compare, generated_games, play, real_engine, report, untried, written_games
+from parity import (
+    GRAMMAR_NAMES,
+    Job,
+    Outcome,
+    compare,
+    generated_games,
+    play,
+    prepare,
+    real_engine,
+    report,
+    untried,
+    written_games,
+)
 from rich.console import Console
 
 from creditlab.environments.alfworld.commands import GrammarName
@@ -140,6 +154,32 @@ def test_the_report_counts_and_names_differences_and_what_was_never_tried() -> N
     assert "after 'look': 'x'" in text
     assert f"{job.game.name} (written, 0.4, seed {job.seed})" in text
     assert "never tried: put" in text
+
+
+def test_without_the_real_games_the_others_are_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parity.installed", lambda: True)
+    monkeypatch.setattr("tests.conftest.DATA_ROOT", tmp_path)
+    monkeypatch.delenv("CREDITLAB_REQUIRE_DATA", raising=False)
+    parser = argparse.ArgumentParser()
+    assert {job.source for job in prepare(parser, 1, COMMANDS)} == {"generated", "written"}
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [(True, "test data alfworld/train.jsonl.xz not found; set CREDITLAB_TEST_DATA"), (False, "the real engine is not inst")],
+    ids=["required data", "the engine"],
+)
+def test_what_is_missing_is_one_line(
+    there: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("parity.installed", lambda: there)
+    monkeypatch.setattr("tests.conftest.DATA_ROOT", tmp_path)
+    monkeypatch.setenv("CREDITLAB_REQUIRE_DATA", "1")
+    with pytest.raises(SystemExit, match=r"^2$"):
+        prepare(argparse.ArgumentParser(), 1, COMMANDS)
+    shown = capsys.readouterr().err
+    assert shown.startswith(message)
+    assert shown.count("\n") == 1
 
 
 @pytest.mark.usefixtures("_real_packages")
