@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,6 +73,44 @@ def test_a_worker_is_held_from_start_to_close(real: ALFWorld) -> None:
     second.start()
     second.close()
     assert real._pool.pids == (pid,)
+
+
+def planners(pid: int) -> int:
+    """How many copies of the planner's library a process holds; every further engine would add one for good."""
+    mapped = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return len({line.split()[4] for line in mapped if "libdownward" in line})
+
+
+@needs_the_real_engine
+def test_one_engine_of_a_worker_plays_all_its_games(real: ALFWorld) -> None:
+    pids = set()
+    for task in real.train_tasks()[1:3]:
+        episode = real.episode(task)
+        assert episode.start() == real.rehearsal().episode(task).start()
+        pids |= {*real._pool.pids}
+        episode.close()
+    [pid] = pids
+    assert planners(pid) == 1
+
+
+@needs_the_real_engine
+def test_a_game_that_the_real_engine_cannot_read_costs_its_episodes_alone(real: ALFWorld) -> None:
+    """An id that is declared twice is no matter for the fast engine; the planner ends the process that reads it."""
+    task = real.train_tasks()[0]
+    problem = task.payload.problem.replace("\nagent1 - agent", "\nagent1 - agent" * 2)
+    assert problem != task.payload.problem
+    twice = replace(task, payload=replace(task.payload, problem=problem))
+    begun = real.rehearsal().episode(twice).start()
+    nobody: Any = None  # no episode gets as far as a decision
+    lost = play(real, nobody, [Assignment(f"lost-{slot}", twice, slot, ("x",)) for slot in range(2)], 1.0, Timing())
+    for trajectory in lost:
+        assert re.match(
+            rf"task '{task.id}', last command '\(start\)': WorkerError: worker \d+ died \(exit code 1\); its last words: \w",
+            trajectory.error or "",
+        )
+    episode = real.episode(task)
+    assert episode.start() == begun
+    episode.close()
 
 
 def test_an_engine_that_cannot_start_is_given_up_after_two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
