@@ -39,7 +39,7 @@ WITHIN = ("checkpoint", "rollout store", "evaluation", "old checkpoints", "rollo
 UNFINISHED = ("rollouts", "learner", "rollout store")
 """Parts of the last update after which the run still has something to do."""
 ANY = "any time"
-MUST_HIT = ("warm start", "evaluation", "rollout store", "checkpoint")
+MUST_HIT = ("warm start", "evaluation", "learner", "rollout store", "checkpoint")
 """Where a campaign of full length has to have killed."""
 FULL_LENGTH = 20
 

@@ -45,5 +45,5 @@ def test_a_restart_from_elsewhere_and_a_missing_part_are_faults() -> None:
     check_kills(report)
     assert report.faults[0] == "after kill 20 the run went on from 1, the last whole checkpoint is 2"
     assert [fault.partition(";")[0] for fault in report.faults[1:]] == [
-        f"no kill hit {part}" for part in ("warm start", "evaluation", "rollout store")
+        f"no kill hit {part}" for part in ("warm start", "evaluation", "learner", "rollout store")
     ]
