@@ -20,7 +20,7 @@ from creditlab.hookspecs import Credit, MatchRule, Rows, Scope, hookimpl, part
 
 @dataclass(frozen=True)
 class G2PO(StepOptions):
-    """A = A_EP + w·(A_NC + A_EC): the next node's value within one node, and the gain in value within the task."""
+    """A = A_EP + w·(A_NC + A_EC): the next node's value y within one node, and the gain δ = y − V within the task."""
 
     axis: ClassVar[str] = "method"
     name: ClassVar[str] = "g2po"

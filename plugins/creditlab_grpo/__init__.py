@@ -12,7 +12,7 @@ from creditlab.hookspecs import Credit, Rows, Scope, hookimpl
 
 @dataclass(frozen=True)
 class GRPO(EpisodeOptions):
-    """Every decision gets its trajectory's return, normalised over the task group."""
+    """A = N(R − ρ·inv | task group): every decision gets its trajectory's return against those of its siblings."""
 
     axis: ClassVar[str] = "method"
     name: ClassVar[str] = "grpo"

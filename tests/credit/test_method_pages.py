@@ -1,13 +1,15 @@
-"""The worked examples on the methods' pages hold, each page lists exactly its options, and the parts' tables are right."""
+"""The methods' pages: worked examples that hold, options with their defaults per environment; and the parts' tables."""
 
 from __future__ import annotations
 
 import doctest
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from creditlab.cli import compose_job
 from creditlab.hookspecs import AXES
 from creditlab.registry import Component, registry
 from creditlab.rollouts import Rows
@@ -17,6 +19,9 @@ PAGES = Path(__file__).parents[2] / "docs" / "methods"
 OURS = [c for c in registry().components.values() if c.package.startswith("creditlab:")]
 METHODS = {c.name: c for c in OURS if c.axis in ("method", "aux")}
 PARTS = {f"{c.axis}={c.name}": c for c in OURS if c.axis in AXES}
+SECTIONS = (r"Formula|Loss", "Options", "Source, and where we (decide|depart)", "Worked example")
+EVERYWHERE = "The same defaults hold in every environment."
+PER_ENVIRONMENT = "| option | ALFWorld | WebShop |"
 CAPABILITIES = {"match": ("levels",), "fold": ("splits", "peers"), "weighting": ("level", "peer", "fuse", "pair")}
 
 
@@ -52,6 +57,64 @@ def test_every_option_and_axis_is_on_the_page(name: str) -> None:
     component, page = METHODS[name], read(name)
     for word in (*component.defaults(), *component.axes, *component.axes.values()):
         assert f"`{word}`" in page, word
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_page_has_its_sections(name: str) -> None:
+    for section in SECTIONS:
+        assert re.search(rf"^## ({section})$", read(name), flags=re.MULTILINE), section
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_defaults_are_those_of_the_page(name: str) -> None:
+    """A page that repeats an option of GRPO's without its default refers to that page."""
+    compared = 0
+    for cell, default, meaning in table(name, "| option | default | meaning |"):
+        named, shown = cell.split(", "), default.split(", ")
+        if not default:
+            assert "as in [GRPO](grpo.md)" in meaning or ".*" in cell, cell
+            continue
+        for option, value in zip(named, shown * len(named) if len(shown) == 1 else shown, strict=True):
+            assert value == written(METHODS[name].defaults()[option]), option
+            compared += 1
+    assert compared > 0
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_the_environments_change_is_on_the_page(name: str) -> None:
+    if METHODS[name].axis == "aux":
+        lines = [f"method=grpo aux={name} env={env}" for env in ("alfworld", "webshop")]
+        nodes = [compose_job(line.split()).config["aux"][name] for line in lines]
+    else:
+        nodes = [compose_job([f"method={name}", f"env={env}"]).config["method"] for env in ("alfworld", "webshop")]
+    alfworld, webshop = (dict(options(node)) for node in nodes)
+    changed = {key: [written(alfworld[key]), written(webshop[key])] for key in alfworld if alfworld[key] != webshop[key]}
+    documented = {row[0]: row[1:] for row in table(name, PER_ENVIRONMENT)} if PER_ENVIRONMENT in read(name) else {}
+    assert documented == changed
+    assert (EVERYWHERE in " ".join(read(name).split())) == (not changed)
+
+
+def options(node: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Every option of a component and its parts, by its dotted key."""
+    for key, value in node.items():
+        if isinstance(value, Mapping):
+            yield from options(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def written(value: object) -> str:
+    """A default as the pages write it."""
+    if value is None:
+        return "by convention"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and 0 < value < 0.01:
+        return "10" + f"{value:.0e}".removeprefix("1e").replace("-0", "-").translate(SUPERSCRIPT)
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
+
+
+SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @pytest.mark.parametrize("label", PARTS)
