@@ -323,7 +323,7 @@ def test_against_the_plain_transcription(groups: tuple[Group, ...]) -> None:
     assert [c for *_, c in given_] == pytest.approx([c for *_, c in expected], rel=1e-12)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(batches(), st.integers(0, 2**32 - 1))
 def test_a_folds_own_outcomes_never_reach_its_preferences(groups: tuple[Group, ...], seed: int) -> None:
     rows = Rows.from_groups(groups)
@@ -334,14 +334,14 @@ def test_a_folds_own_outcomes_never_reach_its_preferences(groups: tuple[Group, .
         assert before == after
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(batches(slots=(4, 8)), st.sampled_from([Opposite(), Same(), All()]), st.sampled_from([StateRubric(), StateOnly()]))
 def test_no_decision_is_used_twice(groups: tuple[Group, ...], fold: Fold, match: MatchRule) -> None:
     used = preferences(Rows.from_groups(groups), match=match, fold=fold, quota=9).pairs.ravel()
     assert len(np.unique(used)) == len(used)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=200)
 @given(batches())
 def test_the_text_of_responses_means_nothing(groups: tuple[Group, ...]) -> None:
     reworded = [

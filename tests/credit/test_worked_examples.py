@@ -16,7 +16,6 @@ from creditlab_hgpo import HGPO
 from creditlab_rloo import RLOO
 from examples import e1
 
-from creditlab.credit.context import context_statistics
 from creditlab.credit.folds import All, LeaveOneOut, OtherTrajectories
 from creditlab.credit.ladders import History
 from creditlab.credit.match import Observation
@@ -161,13 +160,6 @@ def test_ccpos_channels_alone() -> None:
 def test_with_its_own_trajectory_among_the_peers_a_decision_is_half_its_own_baseline() -> None:
     """Equal contexts weigh alike, so with two peers, itself included, the residual is halved."""
     close(ccpo(final="none", future_weight=0.0, fold=All()), contexts(), [4.5125, 4.75, 5, -4.5125, -4.75, -5], 1e-12)
-
-
-def test_context_statistics_as_bits() -> None:
-    """Turn 15 and 12 distinct observations, this one met before: 6 + 5 + 12 · 12/16 = 9 bits, and the last."""
-    names = [*(f"s{i}" for i in range(12)), "s0", "s1", "s2", "s3"]
-    bits = context_statistics(rows_of(siblings("g", walk(*[move(n, "a") for n in names]))))[15]
-    assert np.flatnonzero(bits).tolist() == [*range(6), *range(12, 17), *range(24, 33), 36]
 
 
 def covered(name: str, share: float, turns: int, success: bool = False) -> Group:
