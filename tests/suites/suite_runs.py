@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,17 @@ def whole(run: PlannedRun) -> list[dict[str, float]]:
 
 
 def stand_in(run: PlannedRun, *conduct: str) -> list[str]:
-    """The command of a stand-in for a run; a word says how it behaves: crash, slow. More words may follow, as overrides."""
+    """The command of a stand-in for a run; words say how it behaves (crash, slow, meet) or are overrides."""
     made = {"config": run.config, "hash": run.hash}
     return [sys.executable, __file__, str(run.folder), str(run.updates), str(run.every), json.dumps(made), *conduct]
+
+
+def soon(happens: Callable[[], bool]) -> bool:
+    """Waits until something happens, a minute at most; whether it did."""
+    deadline = time.monotonic() + 60
+    while not happens() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return happens()
 
 
 def starts(run: PlannedRun) -> list[list[float]]:
@@ -73,6 +81,7 @@ def _work(folder: Path, updates: int, every: int, made: dict[str, Any], conduct:
     updates = next((int(word[17:]) for word in conduct if word.startswith("training.updates=")), updates)
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stop.append(number))
+    began = time.time()
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -80,7 +89,8 @@ def _work(folder: Path, updates: int, every: int, made: dict[str, Any], conduct:
     except OSError:
         sys.stderr.write(f"creditlab: {folder} is in use by another process\n")
         return 2
-    began = time.time()
+    if "meet" in conduct:  # another run must begin before this one goes on
+        soon(lambda: any(other != folder for other in folder.parent.glob("*-s*/")))
     time.sleep(0.3)  # its warm start
     (folder / "config.json").write_text(json.dumps(made["config"]))
     manifest = {**MANIFEST, "configuration_hash": made["hash"], "ready": time.time()}

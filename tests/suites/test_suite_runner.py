@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from rich.console import Console
-from suite_runs import line, planned, stand_in, starts, whole, write_run
+from suite_runs import line, planned, soon, stand_in, starts, whole, write_run
 
 from creditlab.suites.board import Board, State, Status
 from creditlab.suites.plan import PlannedRun
@@ -36,6 +35,16 @@ def go(
     with Board(statuses, console) as board:
         runner.run(statuses, board, stop)
     return statuses, console.export_text()
+
+
+def once_at_work(run: PlannedRun, act: Callable[[], None]) -> None:
+    """Acts as soon as the run has written a line, beside the test."""
+
+    def wait_and_act() -> None:
+        if soon((run.folder / "metrics.jsonl").exists):
+            act()
+
+    threading.Thread(target=wait_and_act, daemon=True).start()
 
 
 def test_a_run_that_fails_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
@@ -61,7 +70,7 @@ def test_a_second_call_picks_up_the_failed_run_where_it_was_and_repeats_no_other
 
 def test_no_more_than_the_wanted_number_work_at_a_time_and_that_many_do(tmp_path: Path) -> None:
     runs = [planned(tmp_path, f"m{index}", updates=2, env={"name": f"e{index}"}) for index in range(4)]
-    go(tmp_path, runs, parallel=2)
+    go(tmp_path, runs, parallel=2, conduct="meet")
     times = [starts(run)[0] for run in runs]
     busy = [sum(begin <= at < end for begin, end in times) for at, _ in times]
     assert max(busy) == 2
@@ -77,14 +86,14 @@ def test_runs_that_share_a_warm_start_wait_until_the_first_one_has_it(tmp_path: 
 def test_a_run_of_another_warm_start_waits_for_nobody(tmp_path: Path) -> None:
     runs = [planned(tmp_path, "grpo"), planned(tmp_path, "mcgpo", warm_start={"seed": 1})]
     assert runs[0].start != runs[1].start
-    go(tmp_path, runs, parallel=2, conduct="slow")
+    go(tmp_path, runs, parallel=2, conduct="meet")
     assert starts(runs[1])[0][0] < starts(runs[0])[0][1]
 
 
 def test_a_signal_ends_the_runs_in_order_and_starts_no_more(tmp_path: Path) -> None:
     runs = [planned(tmp_path, "grpo", updates=40), planned(tmp_path, "mcgpo")]
     stop: list[int] = []
-    threading.Timer(2.0, lambda: stop.append(signal.SIGTERM)).start()
+    once_at_work(runs[0], lambda: stop.append(signal.SIGTERM))
     statuses, shown = go(tmp_path, runs, conduct="slow", stop=stop)
     assert [status.state for status in statuses] == [State.INTERRUPTED, State.WAITING]
     assert "ending 1 run after the update in progress" in shown
@@ -96,10 +105,7 @@ def test_a_run_that_another_process_holds_is_waited_for_and_not_repeated(tmp_pat
     run = planned(tmp_path, "grpo")
     other = subprocess.Popen(stand_in(run, "slow"))
     try:
-        deadline = time.monotonic() + 30
-        while not in_use(run.folder):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        assert soon(lambda: in_use(run.folder))
         statuses, shown = go(tmp_path, [run])
         assert other.wait(timeout=30) == 0
     finally:
@@ -113,10 +119,7 @@ def test_a_run_that_another_process_holds_is_waited_for_and_not_repeated(tmp_pat
 def test_a_run_whose_other_process_dies_is_taken_over(tmp_path: Path) -> None:
     run = planned(tmp_path, "grpo")
     other = subprocess.Popen(stand_in(run, "slow"))
-    deadline = time.monotonic() + 30
-    while not in_use(run.folder):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert soon(lambda: in_use(run.folder))
     threading.Timer(0.8, other.kill).start()
     statuses, _ = go(tmp_path, [run])
     other.wait()
@@ -132,7 +135,7 @@ def test_a_run_killed_by_a_signal_says_which(tmp_path: Path) -> None:
         for number in processes.split():
             os.kill(int(number), signal.SIGKILL)
 
-    threading.Timer(1.5, kill).start()
+    once_at_work(run, kill)
     statuses, _ = go(tmp_path, [run], conduct="slow")
     assert statuses[0].state is State.FAILED
     assert statuses[0].message.startswith("ended by SIGKILL")
