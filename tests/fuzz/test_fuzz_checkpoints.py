@@ -152,7 +152,7 @@ def test_checkpoints(whole: Path, tmp_path: Path) -> None:
         assert STATE_FILE in changed or any(name in told[0] for name in changed), f"{changed} changed, told of {told[0]}"
         return "the one before"
 
-    fuzz("checkpoints", 350, make, check)
+    fuzz("checkpoints", 450, make, check)
 
 
 def test_warm_starts(tmp_path: Path) -> None:

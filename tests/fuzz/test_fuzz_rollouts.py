@@ -81,7 +81,7 @@ def test_changed_bytes(store: RolloutStore) -> None:
         assert [message.startswith(str(path)) for message in told] == [True]
         return "refused"
 
-    fuzz("bytes of rollout files", 400, make, check)
+    fuzz("bytes of rollout files", 550, make, check)
     restored(store, whole)
 
 
