@@ -11,7 +11,7 @@ from typing import Any
 
 from creditlab.doctor.items import Item, Status, unknown
 from creditlab.doctor.machine import folder_item, machine_items, system
-from creditlab.doctor.packages import PACKAGE, base_items, extra_items, install_command, modules_of, needs
+from creditlab.doctor.packages import PACKAGE, base_items, extra_items, install_command, modules_of, needs, script_command
 from creditlab.doctor.probe import Answer, Probe
 from creditlab.doctor.report import show, to_json, works
 from creditlab.doctor.shop import shop_items
@@ -122,7 +122,8 @@ def _game_items(said: Answer, downloader: bool) -> list[Item]:
         text = f"{', '.join(f'{name} {count}' for name, count in splits.items())} games in {games['root']}"
         return [Item("Games", "ALFWorld", Status.OK, f"{text}; env.games=auto plays them", "", games)]
     text = f"no official games in {games['root']}; generated ones are played without. env.games=auto needs them"
-    remedy = "alfworld-download" if downloader else f"{install_command('alfworld')} && alfworld-download"
+    download = script_command("alfworld-download")
+    remedy = download if downloader else f"{install_command('alfworld')} && {download}"
     return [Item("Games", "ALFWorld", Status.ABSENT, text, remedy, games)]
 
 
@@ -131,10 +132,11 @@ def _wandb_items(said: Answer) -> list[Item]:
         return [unknown("Tracking", "W&B", "wandb", said, Status.WARNING)]
     facts: Mapping[str, Any] = said.facts["wandb"]
     text = f"key {'found' if facts['key'] else 'not found'}; a run is {', else '.join(facts['modes']) or 'not tracked there'}"
+    login = script_command("wandb", "login")
     if facts["warnings"]:
-        return [Item("Tracking", "W&B", Status.WARNING, f"{text}; {'; '.join(facts['warnings'])}", "wandb login", facts)]
+        return [Item("Tracking", "W&B", Status.WARNING, f"{text}; {'; '.join(facts['warnings'])}", login, facts)]
     if not facts["key"]:
-        return [Item("Tracking", "W&B", Status.ABSENT, f"{text}; wandb sync uploads it later", "wandb login", facts)]
+        return [Item("Tracking", "W&B", Status.ABSENT, f"{text}; wandb sync uploads it later", login, facts)]
     return [Item("Tracking", "W&B", Status.OK, text, "", facts)]
 
 

@@ -7,6 +7,7 @@ import platform
 import shlex
 import shutil
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -170,6 +171,11 @@ def _origin() -> dict[str, Any]:
     text = metadata.distribution(PACKAGE).read_text("direct_url.json")
     origin: dict[str, Any] = json.loads(text) if text else {}
     return origin
+
+
+def script_command(name: str, *words: str) -> str:
+    """A command of a package in this installation, which need not be on the shell's path."""
+    return shlex.join([str(Path(sysconfig.get_path("scripts")) / name), *words])
 
 
 def _pip(*words: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from creditlab.doctor.items import Item, Status, unknown
-from creditlab.doctor.packages import install_command
+from creditlab.doctor.packages import install_command, script_command
 from creditlab.doctor.probe import Answer
 
 SMALL_SET: Mapping[str, str] = {
@@ -51,6 +51,6 @@ def _nouns(shop: Mapping[str, Any], extra: bool) -> Item:
 def download_command(folder: str) -> str:
     """The command that stores the small official set in a folder."""
     place = shlex.quote(folder)
-    files = [f"gdown {number} -O {name}" for name, number in SMALL_SET.items()]
+    files = [script_command("gdown", number, "-O", name) for name, number in SMALL_SET.items()]
     get = [shlex.join([sys.executable, "-m", "pip", "install", "gdown"]), f"mkdir -p {place}", f"cd {place}"]
     return " && ".join([*get, *files])
