@@ -26,7 +26,7 @@ from creditlab.suites.board import Board, State, Status
 from creditlab.suites.processes import Command, last_line, log_path, train_command
 from creditlab.suites.runner import LOOK, TICK, settle
 from creditlab.suites.standing import in_use, warm
-from creditlab.tracking.writing import put
+from creditlab.tracking.writing import put, writing
 
 LOCAL = "local"
 """Name of the launcher that is none of Hydra's."""
@@ -154,7 +154,9 @@ class HydraRunner:
         ]
         jobs = self._write_jobs(runs)
         log = self._folder / "logs" / "launcher.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        with writing(log, "call the command again"):
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch()
         for path in (log, *(log_path(self._folder, status.run) for status in todo)):
             self._begins[path] = path.stat().st_size if path.exists() else 0
         with log.open("ab") as file:

@@ -177,6 +177,8 @@ def _check_keys(suite: Suite, given: Sequence[str]) -> None:
         seen: dict[str, str] = {}
         for override in overrides:
             key = key_of(override)
+            if not key:
+                raise ConfigError(f"{where}{override!r} names no key; write key=value")
             if key in OF_THE_SUITE:
                 raise ConfigError(f"{where}{key} is not for a run of a suite to set: {OF_THE_SUITE[key]}")
             if re.match(r"hydra\b", key):

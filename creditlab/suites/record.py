@@ -102,23 +102,40 @@ def read_record(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
 
 def _load(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
     path = record_path(folder, run)
-    if not path.exists():
-        return None
     try:
         record = strict_json.parse(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is no record of a run: {error}; remove it or put back a copy") from None
     earlier = isinstance(record, dict) and record.get("format")
-    if isinstance(earlier, int) and 0 < earlier < FORMAT:
+    if type(earlier) is int and 0 < earlier < FORMAT:
         again = "call the suite where the run folder is to have it made again, or remove it"
         raise EarlierFormatError(f"{path} is a record in format {earlier}, this version reads {FORMAT}; {again}")
-    if not isinstance(record, dict) or set(record) != _KEYS or record["format"] != FORMAT:
+    if not isinstance(record, dict) or set(record) != _KEYS or record["format"] != FORMAT or not _whole(record):
         raise ConfigError(f"{path} is no record of a run in format {FORMAT}; remove it or put back a copy")
     if record[SEAL] != _digest(record):
         raise ConfigError(f"{path} is not as it was written; put back a copy, or remove it to have the run made again")
     if (record["configuration_hash"], record["seed"]) != (run.hash, run.seed):
         raise ConfigError(f"{path} is the record of another run; remove it")
     return record
+
+
+def _whole(record: Mapping[str, Any]) -> bool:
+    """Whether a record holds what is read of it: its hash says that it is as it was written, not who wrote it."""
+    sections = [record[key] for key in ("config", "manifest", "credit")]
+    if not all(isinstance(section, dict) for section in sections):
+        return False
+    made, columns, points = record["manifest"], record["credit"].values(), record["evaluations"]
+    if not all(isinstance(made.get(key), dict) for key in ("panel", "environment", "warm_start")):
+        return False
+    if not all(isinstance(column, list) for column in columns) or not isinstance(points, list) or not points:
+        return False
+    if not all(isinstance(point, dict) and isinstance(point.get("metrics"), dict) for point in points):
+        return False
+    steps = [point.get(STEP) for point in points]
+    rising = all(type(step) is int for step in steps) and steps == sorted(set(steps))
+    return rising and all(m.VAL_SUCCESS in point["metrics"] for point in points)
 
 
 def _reach(record: Mapping[str, Any]) -> int:

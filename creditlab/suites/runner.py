@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from creditlab.plaintext import reason
 from creditlab.suites.board import Board, State, Status
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.processes import Command, RunProcess, log_path, train_command
@@ -72,7 +73,14 @@ class LocalRunner:
                 active.append(Active(status, None))
                 continue
             log = log_path(self._folder, status.run)
-            active.append(Active(status, RunProcess.start(status.run, log, self._command(status.run))))
+            try:
+                process = RunProcess.start(status.run, log, self._command(status.run))
+            except OSError as error:  # a full disk, say: the runs at work go on
+                board.become(
+                    status, State.FAILED, f"it was not started, with its log {log}: {error.strerror or reason(error)}"
+                )
+                continue
+            active.append(Active(status, process))
             board.become(status, State.RUNNING)
 
     def _waits_for_start(self, run: PlannedRun, active: Sequence[Active]) -> bool:

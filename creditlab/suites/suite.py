@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shlex
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
-from yaml import YAMLError  # type: ignore[import-untyped]
 
 from creditlab.config import config_dir
 from creditlab.limits import user_path
 from creditlab.options import ConfigError, did_you_mean, shown, validate
 from creditlab.overrides import check_seeds
+from creditlab.suites.suite_yaml import load
 
-SuiteName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=60)]
+_LONGEST_NAME = 60
+SuiteName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=_LONGEST_NAME)]
 _KINDS = (".yaml", ".yml")
 
 
@@ -75,6 +75,9 @@ class Suite:
                 if name not in names:
                     near = did_you_mean(name, names)
                     raise ConfigError(f"setting {setting.name}: {name!r} is no entry of the suite{near}")
+        for name in names:
+            if all(setting.entries and name not in setting.entries for setting in self.settings):
+                raise ConfigError(f"the entry {name!r} takes part in no setting; add it to the entries of one, or remove it")
 
     @property
     def against(self) -> str:
@@ -159,12 +162,7 @@ def find_suite(name: str) -> Path:
 
 def read_suite(path: Path) -> Suite:
     """The suite in a YAML file; raises ConfigError that names the file and the key at fault."""
-    try:
-        content = OmegaConf.to_container(OmegaConf.load(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"suite {path} cannot be read: {error}") from None
-    except (YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"suite {path} is no valid YAML: {' '.join(str(error).split())}") from None
+    content = load(path)
     try:
         return _suite(_keys(SuiteFile, content, "the suite"), path.stem)
     except ConfigError as error:
@@ -183,7 +181,7 @@ def read_entry(node: Any) -> Entry:
     for override in overrides:
         if "=" not in override and not override.startswith("~"):
             raise ConfigError(f"the entry {shown(node)} holds {override!r}, which is not key=value")
-    return Entry(name or " ".join([method, *overrides]), method, tuple(overrides))
+    return Entry(_entry_name(name or " ".join([method, *overrides])), method, tuple(overrides))
 
 
 def read_entries(node: Any) -> tuple[Entry, ...]:
@@ -203,10 +201,25 @@ def with_seeds(suite: Suite, seeds: tuple[int, ...]) -> Suite:
     return replace(suite, seeds=seeds, settings=tuple(replace(setting, seeds=()) for setting in suite.settings))
 
 
+def _entry_name(name: str) -> str:
+    """The name, which every table, figure and file of the report can hold."""
+    if not name.strip():
+        raise ConfigError(f"the name {name!r} of an entry is blank; write a name, or leave it out")
+    wrong = next((sign for sign in name if unicodedata.category(sign) in ("Cc", "Cs") and not sign.isspace()), None)
+    if wrong is not None:
+        raise ConfigError(f"the name {name!r} of an entry holds U+{ord(wrong):04X}, which is no character to show; remove it")
+    return name
+
+
 def _suite(keys: Mapping[str, Any], file_name: str) -> Suite:
+    name = keys["name"] or file_name
+    if len(name) > _LONGEST_NAME or not name.strip("."):  # `..` would be the folder above
+        raise ConfigError(
+            f"{shown(name)} is no name for a suite; write name: and at most {_LONGEST_NAME} letters into the file"
+        )
     settings = tuple(_setting(node, index) for index, node in enumerate(keys["settings"]))
     return Suite(
-        keys["name"] or file_name,
+        name,
         read_entries(keys["entries"]),
         check_seeds(keys["seeds"], f"seeds: {shown(keys['seeds'])}"),
         settings or (Setting(None),),
