@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 from creditlab.analysis.curves import Curve, CurveError
 from creditlab.analysis.lattice import restored
 from creditlab.plaintext import clean, reason
+from creditlab.registry import ConfigError
 
 REQUIRED: Final = ("method", "setting", "seed", "update", "value")
 OPTIONAL: Final = ("transitions", "seconds")
@@ -27,7 +28,7 @@ _BEGIN: Final = f"begin with the line {','.join(REQUIRED)}"
 _NO_TEXT: Final = "it is no text table in UTF-8; save the table as CSV in UTF-8"
 
 
-class ResultsError(ValueError):
+class ResultsError(ConfigError):
     """A table of results that cannot be read; the message names the file and, where there is one, line and column."""
 
     def __init__(self, path: Path, message: str, line: int | None = None, column: str | None = None) -> None:

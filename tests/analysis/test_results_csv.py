@@ -313,3 +313,13 @@ def test_many_methods_and_long_names_leave_room_for_the_rest(tmp_path: Path, cap
     shown = "".join(re.findall("[mn…]", "".join(line for line in results.split("\n") if line.startswith("│"))))
     assert "m" * 29 + "…" + "n" * 29 in shown
     assert "m" * 30 not in shown
+
+
+def test_a_mistake_in_a_table_is_the_users_and_shows_no_way_to_a_stack_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text("method,setting,seed,update,value\na,s,0,1,nan\n")
+    assert compare.main([f"table={path}"]) == 2
+    reason = "'nan' is no finite number; leave the row out where there is no result"
+    assert capsys.readouterr().err == f"creditlab: {path}, line 2, column value: {reason}\n"
