@@ -82,6 +82,8 @@ class Registry:
 
         Raises PluginValidationError on a misspelt hook, ValueError or TypeError on a malformed component.
         """
+        if earlier := self.plugins.get_name(plugin):
+            raise ValueError(f"it is the module of {earlier} under a second name; remove one of the two entry points")
         self.plugins.register(plugin, name=package)
         try:
             self.plugins.check_pending()
@@ -95,7 +97,7 @@ class Registry:
                 if other:
                     raise ValueError(f"{component.axis}={component.name} is already provided by {other.package}")
                 new[component.axis, component.name] = component
-        except Exception:
+        except BaseException:  # a hook may call sys.exit
             self.plugins.unregister(name=package)
             raise
         self.components.update(new)
@@ -112,7 +114,7 @@ class Registry:
             for component, (axis, name) in broken:
                 del self.components[component.axis, component.name]
                 reason = f"{component.axis}={component.name} needs {axis}={name}, which no working plug-in provides"
-                self.failed[component.package] = reason
+                self.failed[component.package] = "; ".join(filter(None, (self.failed.get(component.package), reason)))
 
     def _lacking(self, component: Component) -> tuple[str, str] | None:
         wanted = [*component.axes.items(), *component.parts.values()]

@@ -162,6 +162,34 @@ def test_two_components_of_one_name_in_one_plugin(fresh: Registry) -> None:
         fresh.add(Plugin(Zero, Zero), "mine:twice")
 
 
+def test_one_module_under_two_names_is_told_apart_from_two_plugins(fresh: Registry) -> None:
+    plugin = Plugin(Zero)
+    fresh.add(plugin, "mine:one")
+    with pytest.raises(ValueError, match=r"^it is the module of mine:one under a second name; remove one of the two"):
+        fresh.add(plugin, "mine:two")
+    assert fresh.find("fold", "zero").package == "mine:one"
+
+
+def test_a_plugin_that_ends_the_program_when_asked_leaves_nothing_behind(fresh: Registry) -> None:
+    class Exits:
+        @hookimpl
+        def creditlab_components(self) -> list[type]:
+            raise SystemExit("no licence")
+
+    with pytest.raises(SystemExit):
+        fresh.add(Exits(), "mine:exits")
+    assert not fresh.plugins.has_plugin("mine:exits")
+
+
+def test_every_component_that_is_left_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = Plugin(Leaning, LeaningOnLeaning)
+    monkeypatch.setattr("creditlab.registry.entry_points", lambda group: [EntryPoint("both", plugin)])
+    assert Registry().load().failed == {
+        "mine:both": "method=leaning needs aux=absent, which no working plug-in provides; "
+        "method=second needs method=leaning, which no working plug-in provides"
+    }
+
+
 def test_a_misspelt_hook_is_named(fresh: Registry) -> None:
     class Misspelt:
         @hookimpl
