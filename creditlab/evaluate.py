@@ -84,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         request, overrides = read_request(arguments)
-    except ConfigError as error:
+    except ValueError as error:
         return complain(error, arguments)
     return run_hydra(lambda job: _evaluate(job, request), overrides)
 
@@ -121,7 +121,7 @@ def _take_path(rest: list[str]) -> tuple[str | None, list[str]]:
     given = [a.partition("=")[2] for a in rest if a.startswith("model.path=")]
     if not given or any(a.startswith(("model=", "experiment=")) for a in rest):
         return None, rest
-    if (Path(given[-1]).expanduser() / "checkpoints").is_dir():
+    if (user_path("model.path", given[-1]) / "checkpoints").is_dir():
         raise ConfigError(f"model.path={given[-1]} is a run folder: evaluate it with run={given[-1]}")
     others = [a for a in rest if not a.startswith("model.path=")]
     return given[-1], [*others, f"model.max_positions={_ANY_LENGTH}"]
@@ -214,6 +214,7 @@ def _play(job: Job, request: Request, errors: Console, report: Callable[[str], N
             raise ConfigError(f"model={job.model.name} has nothing to evaluate; give model.path=<model folder>")
         if request.json not in (None, "-"):
             _check_writable(Path(str(request.json)))
+    logged = _logged(request.run, chosen, report) if request.run and chosen else None
     with _bar(errors, quiet=rank() != 0) as progress:
         outcome = evaluate_model(job, folder, request.seeds, progress, report)
     if not outcome.together[m.VAL_EPISODES]:
@@ -221,7 +222,7 @@ def _play(job: Job, request: Request, errors: Console, report: Callable[[str], N
         return EXIT_FAILED
     if rank() != 0:
         return 0
-    facts = _facts(job, request, chosen, folder, outcome)
+    facts = _facts(job, request, chosen, folder, outcome, logged)
     _print(errors if request.json == "-" else Console(highlight=False), facts)
     return _write(request, facts, report)
 
@@ -240,7 +241,18 @@ def _bar(console: Console, *, quiet: bool) -> Iterator[Callable[[int, int], None
         yield lambda done, total: bars.update(bar, completed=done, total=total)
 
 
-def _facts(job: Job, request: Request, chosen: Chosen | None, folder: Path, outcome: Evaluation) -> dict[str, Any]:
+def _logged(run: PastRun, chosen: Chosen, report: Callable[[str], None]) -> float | None:
+    """What the run itself logged of the model; metrics that cannot be read are reported, for nothing else depends on them."""
+    try:
+        return run.logged_success(chosen.update)
+    except ValueError as error:
+        report(f"what the run logged is not shown: {error}")
+        return None
+
+
+def _facts(
+    job: Job, request: Request, chosen: Chosen | None, folder: Path, outcome: Evaluation, logged: float | None
+) -> dict[str, Any]:
     """The results as plain data, with everything they depend on."""
     run, panel = request.run, outcome.panel
     own_panel = run.manifest.get("panel", {}).get("hash") if run else None
@@ -260,7 +272,7 @@ def _facts(job: Job, request: Request, chosen: Chosen | None, folder: Path, outc
         "seeds": list(request.seeds),
         "metrics": outcome.together,
         "by_seed": {str(seed): metrics for seed, metrics in outcome.by_seed.items()},
-        "logged_success_rate": run.logged_success(chosen.update) if run and chosen else None,
+        "logged_success_rate": logged,
         "seconds": round(outcome.seconds, 3),
         "environment": job.env.describe(),
         "configuration": {key: job.config[key] for key in ("env", "model", "engine", "prompt", "evaluation")},

@@ -72,7 +72,7 @@ class PastRun:
             raise ConfigError(
                 f"{self.folder} holds no checkpoint yet; checkpoint={WARM_START} takes the model the run began with"
             )
-        if which.isdigit():
+        if which.isascii() and which.isdigit():
             return _read(store, int(which), there)
         if which not in (LAST, BEST):
             near = did_you_mean(which, (LAST, BEST, WARM_START))

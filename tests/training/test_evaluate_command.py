@@ -241,6 +241,9 @@ MISTAKES = {
     "": "nothing to evaluate: give run=<run folder> or model.path=<model folder>",
     "checkpoint=last model.path=/nowhere": "checkpoint= names a model of a run",
     "model=tiny": "model=tiny has nothing to evaluate; give model.path=<model folder>",
+    "run=~nobody-is-called-so/run": "run: ~nobody-is-called-so/run is no path",
+    "model.path=~nobody-is-called-so/m": "model.path: ~nobody-is-called-so/m is no path",
+    "run={run} checkpoint=²": "checkpoint=² is none of last, best, warm_start or the number of an update",
     "run={run}x": "there is no such folder, did you mean '{name}'?",
     "run={root}": "is no run folder, for it has no config.json; it holds {name}: name one of them",
     "run={run}/checkpoints/update-000002/model": "for it lacks the section 'env'; a folder with a model goes into",
@@ -269,6 +272,20 @@ MISTAKES = {
 def test_a_mistake_is_one_line(line: str, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     places = {"run": str(run), "name": run.name, "root": str(run.parent)}
     assert MISTAKES[line].format(**places) in mistake(capsys, *line.format(**places).split())
+
+
+def test_metrics_that_cannot_be_read_are_told_of_and_the_result_is_there(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / run.name
+    shutil.copytree(run, broken)
+    metrics = broken / "metrics.jsonl"
+    metrics.write_bytes(b"{broken\n" + metrics.read_bytes())
+    capsys.readouterr()
+    assert evaluate.main([f"run={broken}", "evaluation.episodes=4", "json=-"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["logged_success_rate"] is None
+    assert f"what the run logged is not shown: {metrics}, line 1: not a record of metrics" in shown.err
 
 
 def test_a_run_without_a_checkpoint_says_what_can_be_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
