@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creditlab.environments.alfworld.engine import Engine
+from creditlab.environments.alfworld.environment import ALFWorld
 from creditlab.environments.alfworld.expert import Expert
 from creditlab.environments.alfworld.families import ALIASES, FAMILIES, GOALS, LOOK, TWO, family_name, task_sentences
 from creditlab.environments.alfworld.gametext import GameText
@@ -202,6 +203,15 @@ def test_games_are_as_rich_as_the_real_ones(family: str) -> None:
     for measure in (receptacles, objects, commands_at_start):
         within_a_fifth(measure, made, real)
     within_a_fifth(commands_on_the_way, made[::2], real[::2])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_environment_of_one_family_and_all_rooms_is_as_rich(family: str) -> None:
+    """The same medians, with the rooms as the environment takes them in turn."""
+    real = [game for game in real_games() if game.family == family][::4]
+    made = [task.payload for task in ALFWorld(families=(family,), rooms=()).train_tasks()[:120]]
+    for measure in (receptacles, objects, commands_at_start):
+        within_a_fifth(measure, made, real)
 
 
 def test_every_family_is_generated_in_every_room_where_it_really_occurs() -> None:

@@ -252,9 +252,12 @@ def test_the_peak_is_the_lasting_parts_and_the_largest_moment() -> None:
     assert (found.peak, found.moment) == (22, "a")
 
 
+@pytest.mark.parametrize("env", ["alfworld", "webshop"])
 @pytest.mark.parametrize(("model", "ranks"), [("qwen2.5_1.5b", 2), ("qwen2.5_7b", 4), ("qwen3_4b", 4), ("qwen3_8b", 4)])
-def test_every_paper_configuration_prints_its_estimate(model: str, ranks: int, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [f"experiment=paper/alfworld_{model}", f"ranks={ranks}"]
+def test_every_paper_configuration_prints_its_estimate(
+    env: str, model: str, ranks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"experiment=paper/{env}_{model}", f"ranks={ranks}"]
     assert main(words) == 0
     table = capsys.readouterr().out
     for part in ("weights", "gradients", "optimizer", "reference", "activations", "logits", "KV cache", "peak"):

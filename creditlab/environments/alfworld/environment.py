@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from creditlab.environments.alfworld.commands import GRAMMARS, GrammarName
 from creditlab.environments.alfworld.episode import AlfworldEpisode, task_info
 from creditlab.environments.alfworld.expert import Expert
-from creditlab.environments.alfworld.families import FAMILIES, family_name
+from creditlab.environments.alfworld.families import FAMILIES, SHARES, family_name
 from creditlab.environments.alfworld.gametext import GameText
 from creditlab.environments.alfworld.generator import generate, rooms_of
 from creditlab.environments.alfworld.packing import installed, versions
@@ -292,10 +292,11 @@ class EpisodeExpert:
 
 
 class GeneratedTasks(Sequence[Task]):
-    """Generated tasks over every (family, room) in turn, each made when it is first asked for."""
+    """Generated tasks over every (family, room) in turn, by its share, each made when it is first asked for."""
 
     def __init__(self, families: Sequence[str], rooms: Sequence[str], first_seed: int, count: int, *, unseen: bool) -> None:
-        self._kinds = [(family, room) for family in families for room in rooms_of(family) if room in rooms]
+        kinds = [(family, room) for family in families for room in rooms_of(family) if room in rooms]
+        self._kinds = [kind for kind in kinds for _ in range(SHARES.get(kind, 1))]
         self._first_seed = first_seed
         self._count = count
         self._unseen = unseen

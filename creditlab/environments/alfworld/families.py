@@ -90,6 +90,10 @@ GOALS: dict[tuple[str, str], GoalTable] = {
     ),
 }
 
+SHARES = {(CLEAN, "kitchen"): 3}
+"""How often a room's turn comes among the games of its family; once where it is not named. Kitchens hold more than bathrooms,
+and three of four of the real games take place in one."""
+
 _SENTENCES = {
     PICK: ("put a {o} in {g}", "put some {o} on {g}"),
     LOOK: ("look at {o} under the {g}", "examine the {o} with the {g}"),
