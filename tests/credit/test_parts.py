@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from creditlab.credit.match import GraphState, Observation, RubricOnly, StateOnly, StateRubric
 from creditlab.credit.returns import discounted_return
 from creditlab.credit.segments import count, first_index, joint, several
-from creditlab.credit.shaping import RubricProgress
+from creditlab.credit.shaping import RubricProgress, ScoreProgress
 from creditlab.credit.weighting import Evidence, Uniform
 from creditlab.rollouts import Rows
 from creditlab.testing import move, rows_of, siblings, state, walk
@@ -92,6 +92,15 @@ def test_rubric_progress_shaping() -> None:
     shaped = rows.with_rewards(RubricProgress(eta=2.0)(rows))
     assert shaped.episode_return.tolist() == [2.5]
     assert shaped.outcome.tolist() == [1.0]
+
+
+def test_score_progress_shaping() -> None:
+    """η times the change of the share of the goal alone, 0 → 1/4 → 1, whatever the other channels do."""
+    stages = [{"acquired": (a, 1), "goal_progress": (g, 4)} for a, g in ((1, 0), (0, 1), (1, 4))]
+    moves = [move(state(f"S{i}", rubric=stages[i]), "x", reward=float(i)) for i in range(2)]
+    rows = rows_of(siblings("g", walk(*moves, end=state("S2", rubric=stages[2]))))
+    np.testing.assert_allclose(ScoreProgress(eta=2.0)(rows), [0 + 2 * 0.25, 1 + 2 * 0.75])
+    np.testing.assert_allclose(ScoreProgress()(rows), [0.25, 1.75])
 
 
 @settings(deadline=None)

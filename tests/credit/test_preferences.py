@@ -223,6 +223,20 @@ def test_one_comparison_per_sibling_pair_the_earliest() -> None:
     assert chosen.pairs.tolist()[0] == [0, 2]  # rows of slot 0: turns 0, 1; of slot 1: turns 0, 1
 
 
+def test_of_two_comparisons_at_the_same_turns_the_lower_slots_earlier_one_is_taken() -> None:
+    """t at turns 1 and 2 of the slots 0 and 1, s at turns 2 and 1, although s was met first, in a turn that did not parse."""
+    unread = move("s", "?", parsed=False)
+    candidates = [walk(unread, move("t", "a"), move("s", "a")), walk(unread, move("s", "b"), move("t", "b"))]
+    evidence = [walk(move("s", "a"), move("t", "a"), success=True), walk(move("s", "b"), move("t", "b"))]
+    assert preferences(vs(*candidates, evidence=evidence)).pairs.tolist()[0] == [1, 5]
+
+
+@pytest.mark.parametrize(("score", "pairs"), [(0.999, 1), (0.998, 0)])
+def test_the_score_from_which_a_trajectory_is_a_success(score: float, pairs: int) -> None:
+    evidence = [walk(move(state("s", coarse="c"), "a"), score=score, end="done"), LOSES]
+    assert len(preferences(vs(decide("a"), decide("b"), evidence=evidence))) == pairs
+
+
 def test_quota_per_fold_and_group() -> None:
     """Three sibling pairs over six candidates qualify; the earliest slots are taken."""
     candidates = [decide("a"), decide("b")] * 3

@@ -223,3 +223,12 @@ def test_bipace_against_other_actions() -> None:
     np.testing.assert_allclose(advantages[[0, 3, 6]], [9.025, 0, -9.025 / 2], atol=1e-12)
     np.testing.assert_allclose(advantages[[1, 4]], [9.5, -9.5], atol=1e-12)
     assert advantages[5] == 0  # D has one decision, without another action
+
+
+@pytest.mark.parametrize("baseline", ["cluster", "other_actions"])
+@pytest.mark.parametrize("reward", [9.9, 0.7, 0.35, 0.1])
+def test_bipace_gives_exactly_zero_where_all_returns_are_equal(baseline: str, reward: float) -> None:
+    """Whatever the actions: means of 1, 2 and 4 equal floats may differ by one unit in the last place."""
+    walks = [walk(move("A", action, reward=reward), end="B") for action in "xyyzzzz"]
+    method = BiPACE(match=Observation(), episode_weight=0.0, baseline=baseline)  # type: ignore[arg-type]
+    assert not method(rows_of(siblings("g", *walks))).advantages.any()
