@@ -220,8 +220,8 @@ def _compare(
         return []
     comparison = Comparison([curve for _, curve in found], baseline, request.last)
     unfinished = [status for status in statuses if status.state is not State.FINISHED]
+    show(comparison, console)  # before it is written: a full disk must not keep back what took hours
     files = write_suite(request.out, request.suite.name, [run for run, _ in found], comparison, unfinished)
-    show(comparison, console)
     if not interrupted:
         for warning in track(request.out, [status.run for status in statuses], comparison, files):
             say(console, warning, "yellow")

@@ -10,12 +10,13 @@ import pytest
 from rich.console import Console
 from suite_runs import planned, stand_in, whole, write_run
 
+from creditlab import compare
 from creditlab.options import ConfigError
 from creditlab.suites.board import Board, State, Status
-from creditlab.suites.plan import PlannedRun
+from creditlab.suites.plan import PlannedRun, plan
 from creditlab.suites.processes import log_path
 from creditlab.suites.record import make_record, read_record, record_path, sealed
-from creditlab.suites.request import read_request
+from creditlab.suites.request import Request, read_request
 from creditlab.suites.runner import LocalRunner
 from creditlab.suites.suite import read_suite
 from creditlab.training.manifest import write_json
@@ -112,8 +113,22 @@ def test_a_record_with_another_content_is_refused_by_name_whoever_sealed_it(
     assert str(record_path(folder, run)) in str(error.value)
 
 
+def test_results_are_shown_where_their_files_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["methods=[grpo,rloo]", "seeds=[0,1]", "experiment=quick", "training.updates=2", f"run_root={tmp_path}", "last=1"]
+    request = read_request(words)
+    assert isinstance(request, Request)
+    for run in plan(request.suite, request.overrides, request.run_root):
+        write_run(run, whole(run), configuration_hash=run.hash)
+    taken = request.out / "comparison.json"
+    taken.mkdir(parents=True)
+    assert compare.main(words) == 1
+    shown = capsys.readouterr()
+    assert "Paired differences to grpo" in shown.out
+    assert shown.err == f"creditlab: cannot write {taken}: Is a directory; free space and call the command again\n"
+
+
 def test_a_place_of_records_that_cannot_be_looked_at_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no record of a run: .*File name too long"):
+    with pytest.raises(ConfigError, match=r"is no record of a run: .*File name too long"):
         read_record(tmp_path / ("x" * 300), planned(tmp_path))
 
 
