@@ -313,6 +313,7 @@ def check_job(job: Job) -> None:
         for need in needs:
             if need not in given:
                 raise ConfigError(f"{label} needs a {need}, which env={type(job.env).name} does not provide")
+        _check_views(part, job.env)
         for feature in getattr(part, "requires", ()):
             if not isinstance(feature, Feature) and feature not in FEATURES:
                 raise ConfigError(f"{label} requires {feature!r}; known are {', '.join(FEATURES)} and Feature(…)")
@@ -328,6 +329,19 @@ def check_job(job: Job) -> None:
                 check(size)
             except ValueError as error:
                 raise ConfigError(f"rollout.group_size={size}: {error}") from None
+
+
+def _check_views(part: Any, env: Any) -> None:
+    """Refuses a match rule that reads a view which the environment says its states do not carry."""
+    carried: tuple[str, ...] | None = getattr(env, "views", None)
+    if carried is None:
+        return
+    lacking = [view for view in getattr(part, "views", ()) if view not in carried]
+    if lacking:
+        raise ConfigError(
+            f"{type(part).axis}={type(part).name} reads the view {lacking[0]!r} of states, "
+            f"which env={type(env).name} does not record; its views: {', '.join(carried)}"
+        )
 
 
 def _check_lengths(job: Job) -> None:

@@ -9,6 +9,7 @@ docstring, and class variables say where it stands:
 * `parts`: nested components, name to (axis, name) (`{"task": ("method", "graphgpo")}`);
 * `calls`: per axis, the capabilities it needs of that part (`{"weighting": ("pair",)}`);
 * `needs`: what the rollouts must provide (`group` for siblings, `rubric`); an environment lists what it `provides`;
+* `views`: of a match rule, the views of states that it reads; an environment may list those that its states carry;
 * `requires`: what the loop has to keep or compute for it, a class variable or a property: `reference` (the frozen start of
   the run beside the policy) or a `Feature` (a hidden state per decision);
 * `scope`: `group` or `update`; a property where it depends on options.

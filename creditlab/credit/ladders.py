@@ -21,6 +21,7 @@ class History:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "history"
+    views: ClassVar[tuple[str, ...]] = ("observation",)
     past: Annotated[int, Field(ge=0)] = 2
     """Past observations K matched beside the present one at the most specific level; the paper uses 2 and 4."""
 
@@ -57,6 +58,7 @@ class SimilarState:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "similar_state"
+    views: ClassVar[tuple[str, ...]] = ("observation",)
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.95
     """Smallest ratio 2·(matching characters)/(all characters) of two texts in one cluster."""
 

@@ -22,6 +22,7 @@ class Observation:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "observation"
+    views: ClassVar[tuple[str, ...]] = ("observation",)
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
@@ -34,6 +35,7 @@ class GraphState:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "graph_state"
+    views: ClassVar[tuple[str, ...]] = ("graph",)
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
@@ -46,6 +48,7 @@ class StateRubric:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "state_rubric"
+    views: ClassVar[tuple[str, ...]] = ("exact", "coarse")
     needs: ClassVar[tuple[str, ...]] = ("rubric",)
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
@@ -59,6 +62,7 @@ class StateOnly:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "state_only"
+    views: ClassVar[tuple[str, ...]] = ("exact", "coarse")
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """Two levels, exact and coarse."""
@@ -88,6 +92,7 @@ class ShuffledRubric:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "shuffled_rubric"
+    views: ClassVar[tuple[str, ...]] = ("exact", "coarse")
     needs: ClassVar[tuple[str, ...]] = ("rubric",)
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of the permutations, beside the group's name."""
@@ -113,6 +118,7 @@ class ExactState:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "exact_state"
+    views: ClassVar[tuple[str, ...]] = ("exact",)
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""
@@ -125,6 +131,7 @@ class CoarseState:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "coarse_state"
+    views: ClassVar[tuple[str, ...]] = ("coarse",)
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """One level."""

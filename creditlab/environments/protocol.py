@@ -89,6 +89,9 @@ class Environment(Protocol):
     provides: ClassVar[tuple[str, ...]] = ()
     """What its states carry beside views, such as `rubric`; matched with the `needs` of the components of credit."""
 
+    views: ClassVar[tuple[str, ...] | None] = None
+    """Views that its states carry, matched with those that a match rule reads; None leaves that to the first update."""
+
     operational: ClassVar[tuple[str, ...]] = ()
     """Options that change how a run is carried out and none of its numbers; they do not make it another run."""
 

@@ -113,6 +113,7 @@ def check_state(env: Environment, state: State, first: State, where: str) -> Non
     """Every state has the same views and criteria as the first one, and a rubric where the environment provides it."""
     assert "observation" in state.views, f"{where}: no view 'observation'"
     assert state.views.keys() == first.views.keys(), f"{where}: views are {sorted(state.views)}, were {sorted(first.views)}"
+    assert env.views is None or set(env.views) == state.views.keys(), f"{where}: `views` and the states disagree"
     assert state.rubric.keys() == first.rubric.keys(), f"{where}: the criteria of the rubric have changed"
     assert bool(state.rubric) == ("rubric" in env.provides), f"{where}: `provides` and the states disagree about a rubric"
     assert list(state.frontier) == sorted(state.frontier), f"{where}: the frontier is not sorted"

@@ -229,6 +229,10 @@ class Promising(Corridor):
     provides: ClassVar[tuple[str, ...]] = ("rubric",)
 
 
+class Exact(Corridor):
+    views: ClassVar[tuple[str, ...]] = ("observation", "exact")
+
+
 def with_rubric(walk: Walk, now: Transition) -> Transition:
     return replace(now, state=replace(now.state, rubric={"place": Channel(Fraction(walk.place), Fraction(LENGTH))}))
 
@@ -251,6 +255,7 @@ def test_a_sound_environment_passes() -> None:
         (Idle, "the expert solved .*% of the tasks within the horizon of 30"),
         (Admissible, "the inadmissible 'go right' counts as effective"),
         (Speechless, r"vocabulary\(\) lacks a word of 'you stand at place [0-3]'"),
+        (Exact, "`views` and the states disagree"),
         (Promising, "`provides` and the states disagree about a rubric"),
         (altered(with_rubric), "`provides` and the states disagree about a rubric"),
         (altered(lambda w, now: replace(now, reward=float("nan") if now.action_key else 0.0)), "reward nan"),

@@ -55,6 +55,7 @@ class ALFWorld:
     axis: ClassVar[str] = "env"
     name: ClassVar[str] = "alfworld"
     provides: ClassVar[tuple[str, ...]] = ("rubric",)
+    views: ClassVar[tuple[str, ...]] = ("observation", "graph", "exact", "coarse")
     operational: ClassVar[tuple[str, ...]] = ("workers", "timeout", "recycle")
 
     games: str | None = None

@@ -44,6 +44,7 @@ class WebShop(Environment):
     axis: ClassVar[str] = "env"
     name: ClassVar[str] = "webshop"
     provides: ClassVar[tuple[str, ...]] = ("rubric",)
+    views: ClassVar[tuple[str, ...]] = ("observation", "graph", "exact", "coarse")
     operational: ClassVar[tuple[str, ...]] = ("cache",)
 
     data: str | None = None

@@ -94,6 +94,7 @@ class Taxi(Environment):
 
     axis: ClassVar[str] = "env"
     name: ClassVar[str] = "taxi"
+    views: ClassVar[tuple[str, ...]] = ("observation", "graph", "leg")
 
     horizon: int = 25
     """Largest number of decisions in an episode; no ride needs more than 18."""
@@ -168,6 +169,7 @@ class SameLeg:
 
     axis: ClassVar[str] = "match"
     name: ClassVar[str] = "same_leg"
+    views: ClassVar[tuple[str, ...]] = ("observation", "leg")
 
     def levels(self, rows: Rows) -> tuple[Level, ...]:
         """Two levels, the whole state and the leg."""
