@@ -33,7 +33,8 @@ def main(arguments: Sequence[str], console: Console | None = None, found: Regist
     if words and not chosen:
         known = sorted({label for c in components for label in _labels(c)})
         near = did_you_mean(words[0], known) if len(words) == 1 else ""
-        tell(f"nothing is called {' '.join(words)!r}{near}; without a word all are listed", "creditlab.plugins")
+        broken = f"; failed to load: {', '.join(found.failed)}" if found.failed else ""
+        tell(f"nothing is called {' '.join(words)!r}{near}; without a word all are listed{broken}", "creditlab.plugins")
         return EXIT_MISTAKE
     for component in chosen:
         _print(console, component)

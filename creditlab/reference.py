@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
+from creditlab.cli import warn_failed_plugins
 from creditlab.config import SECTION_CLASSES
 from creditlab.hookspecs import GROUPS, PROJECT
 from creditlab.plugins import Option, facts, options
@@ -87,4 +88,5 @@ def _text(text: str) -> str:
 
 
 if __name__ == "__main__":
+    warn_failed_plugins()  # the page lacks their components
     sys.stdout.write(reference())

@@ -14,7 +14,7 @@ import pluggy
 
 from creditlab import hookspecs
 from creditlab.hookspecs import AXES, GROUPS, PROJECT
-from creditlab.options import ConfigError, did_you_mean, options_model, part_names, shown, validate
+from creditlab.options import ConfigError, clipped, did_you_mean, options_model, part_names, shown, validate
 
 __all__ = ["Component", "ConfigError", "Registry", "part_names", "registry"]
 
@@ -72,8 +72,10 @@ class Registry:
         for package, entry in sorted(found.items(), key=lambda item: (not item[0].startswith(f"{PROJECT}:"), item[0])):
             try:
                 self.add(entry.load(), package)
-            except (Exception, SystemExit) as error:  # one broken plug-in must not stop the others, whatever it raised
-                self.failed[package] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            except KeyboardInterrupt:  # the user's
+                raise
+            except BaseException as error:  # one broken plug-in must not stop the others, whatever it raised
+                self.failed[package] = f"{type(error).__name__}: {clipped(' '.join(str(error).split()))}".removesuffix(": ")
         self._drop_incomplete()
         return self
 
@@ -231,6 +233,7 @@ def _component(cls: type, package: str) -> Component:
     axis, name = getattr(cls, "axis", None), getattr(cls, "name", None)
     if axis not in GROUPS or not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"{label} needs class variables axis (one of {', '.join(GROUPS)}) and name (an identifier)")
+    _check_declarations(cls, label)
     component = Component(axis, name, cls, package)
     unknown = set(component.axes) - set(AXES)
     if unknown:
@@ -239,7 +242,23 @@ def _component(cls: type, package: str) -> Component:
     if unfilled:
         raise ValueError(f"{label}: {sorted(unfilled)} are declared with part(), but are neither in its axes nor its parts")
     validate(cls, {}, label)
+    try:
+        component.defaults()
+    except ValueError as error:  # of pydantic, whose first line says what it could not write
+        raise ValueError(f"{label}: a default is no plain value: {str(error).splitlines()[0]}") from None
     return component
+
+
+def _check_declarations(cls: type, label: str) -> None:
+    """Raises TypeError for class variables of another shape than every command takes for granted."""
+    axes, parts, needs = getattr(cls, "axes", {}), getattr(cls, "parts", {}), getattr(cls, "needs", ())
+    if not isinstance(axes, Mapping) or not all(isinstance(default, str) for default in axes.values()):
+        raise TypeError(f"{label}: axes must map an axis to the name of its default, got {axes!r}")
+    pairs = [*parts.values()] if isinstance(parts, Mapping) else [None]
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+        raise TypeError(f"{label}: parts must map a name to a pair of axis and name, got {parts!r}")
+    if not isinstance(needs, (tuple, list)) or not all(isinstance(need, str) for need in needs):
+        raise TypeError(f"{label}: needs must be a tuple of names, got {needs!r}")
 
 
 def _search_path(path: object) -> str:

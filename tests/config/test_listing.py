@@ -155,6 +155,14 @@ def test_broken_plugins_are_named_and_the_rest_works(installed: Mapping[str, str
     for name, reason in REASONS.items():
         assert f"failed to load {name}: {reason}" in shown.stdout
 
+    named = run(installed, "creditlab.plugins", "required")
+    assert named.returncode == 2
+    assert named.stderr.endswith(f"; failed to load: {', '.join(REASONS)}\n")
+
+    page = run(installed, "creditlab.reference")
+    assert page.stdout == (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
+    assert [line.split()[2] for line in page.stderr.splitlines()] == list(REASONS)
+
     composed = run(installed, "creditlab", "fold=everyone", "--cfg", "job")
     assert composed.returncode == 0
     assert "fold:\n  name: everyone\n" in composed.stdout

@@ -19,6 +19,7 @@ from creditlab.credit.folds import Same
 from creditlab.credit.match import GraphState, Observation, StateOnly
 from creditlab.credit.weighting import Evidence
 from creditlab.hookspecs import MatchRule, hookimpl, part
+from creditlab.options import clipped
 from creditlab.registry import ConfigError, Registry, registry
 
 
@@ -132,6 +133,35 @@ class Taken:
     name: ClassVar[str] = "same"
 
 
+@dataclass(frozen=True)
+class AxesInAList(Zero):
+    """Names its axes without their defaults."""
+
+    axes: ClassVar[Any] = ["match"]
+
+
+@dataclass(frozen=True)
+class HalfAPart(Zero):
+    """Names a part without its axis."""
+
+    parts: ClassVar[Any] = {"task": "grpo"}
+
+
+@dataclass(frozen=True)
+class OneNeed(Zero):
+    """Forgot a comma."""
+
+    needs: ClassVar[Any] = "rubric"
+
+
+@dataclass(frozen=True)
+class NoPlainDefault(Zero):
+    """Has a default that no configuration can hold."""
+
+    raw: bytes = b"\xff"
+    """Bytes."""
+
+
 MALFORMED: list[tuple[Any, str]] = [
     (NotFrozen, "component NotFrozen must be a frozen dataclass"),
     (NoDefault, "component NoDefault: option 'size' has no default"),
@@ -141,6 +171,10 @@ MALFORMED: list[tuple[Any, str]] = [
     (OddName, "component OddName needs class variables axis (one of env, model, "),
     (UnknownAxes, "component UnknownAxes declares unknown axes ['matches']; axes are match, fold, weighting"),
     (NobodyFillsIt, "component NobodyFillsIt: ['match'] are declared with part(), but are neither in its axes nor its parts"),
+    (AxesInAList, "component AxesInAList: axes must map an axis to the name of its default, got ['match']"),
+    (HalfAPart, "component HalfAPart: parts must map a name to a pair of axis and name, got {'task': 'grpo'}"),
+    (OneNeed, "component OneNeed: needs must be a tuple of names, got 'rubric'"),
+    (NoPlainDefault, "component NoPlainDefault: a default is no plain value: "),
     (Taken, "fold=same is already provided by creditlab:builtin"),
     (SimpleNamespace(name="x"), "creditlab_components must return classes, got namespace(name='x')"),
 ]
@@ -258,10 +292,12 @@ def test_broken_plugins_are_recorded_and_the_rest_goes_on(monkeypatch: pytest.Mo
     entries = [
         EntryPoint("absent", ModuleNotFoundError("No module named 'sentence_transformers'")),
         EntryPoint("exits", SystemExit("no licence")),
+        EntryPoint("outside", GeneratorExit("no Exception")),
         EntryPoint("fine", Plugin(Zero)),
         EntryPoint("leaning", Plugin(Leaning)),
         EntryPoint("second", Plugin(LeaningOnLeaning, Toothless)),
         EntryPoint("spread", ValueError("two\n  lines")),
+        EntryPoint("talks", ValueError("on and " * 1000)),
     ]
     monkeypatch.setattr("creditlab.registry.entry_points", lambda group: entries)
     found = Registry().load()
@@ -270,9 +306,12 @@ def test_broken_plugins_are_recorded_and_the_rest_goes_on(monkeypatch: pytest.Mo
         "mine:absent": "ModuleNotFoundError: No module named 'sentence_transformers'",
         "mine:exits": "SystemExit: no licence",
         "mine:leaning": "method=leaning needs aux=absent, which no working plug-in provides",
+        "mine:outside": "GeneratorExit: no Exception",
         "mine:second": "method=second needs method=leaning, which no working plug-in provides",
         "mine:spread": "ValueError: two lines",
+        "mine:talks": f"ValueError: {clipped('on and ' * 999 + 'on and')}",
     }
+    assert len(found.failed["mine:talks"]) < 2000
     message = found.unknown("fold", "zeros")
     assert message.startswith(
         "unknown fold 'zeros', did you mean 'zero'?; available: zero. Failed to load: mine:absent (Module"
