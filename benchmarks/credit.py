@@ -2,9 +2,10 @@
 
 One table per method. `raw` starts at recorded rollouts (texts → columns → credit), `interned` at the columns of `Rows`,
 `plain` at recorded rollouts too (one object per decision → credit, row by row in plain Python), `formulas` at those objects,
-up to a size where that takes seconds. So plain/raw compares whole ways, formulas/interned the credit alone. Before a ratio
-is printed, both must agree. `growth` is the factor per doubling since the size before; `peak` is the memory that columns or
-credit need beyond the rollouts themselves. Times are of one core, the best of several runs.
+up to a size where that takes seconds. So plain/raw compares whole ways, formulas/interned the credit alone, plain/interned
+plain Python from texts with credit on rows that are there, as it is for every method and diagnostic after the first. Before
+a ratio is printed, both must agree. `growth` is the factor per doubling since the size before; `peak` is the memory that
+columns and credit need beyond the rollouts themselves. Times are of one core, the best of several runs.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ PLAIN_ROWS = 51_200
 NARROW, WIDE = 64, 1536
 """Widths of hidden states: small enough for large updates, and that of a model of 1.5 billion parameters."""
 TOLERANCE = 1e-8
-WIDTH = 140
+WIDTH = 150
 """Columns of the tables where no terminal says how many fit."""
 
 Plain = Callable[[list[plain_credit.Row]], Any]
@@ -183,15 +184,16 @@ def _measure_size(number: int, hidden: int, names: Sequence[str], found: dict[st
     groups = rollouts(*SIZES[number], hidden=hidden)
     gc.enable()
     gc.collect()  # else the first measured call would be the one to look through them all
-    interning, peak = _timed(lambda: Rows.from_groups(groups)), _peak(lambda: Rows.from_groups(groups))
     rows = Rows.from_groups(groups)
     assert len(rows) == number
     for name in names:
-        interned = _timed(lambda name=name: _component(CASES[name])(rows))
-        credit_peak = _peak(lambda name=name: _component(CASES[name])(rows))
+        component = _component(CASES[name])
+        component(rows)  # makes the columns that it reads
+        interned = _timed(lambda component=component: component(rows))
+        raw, peak = (measure(lambda component=component: component(Rows.from_groups(groups))) for measure in (_timed, _peak))
         before = found[name][-1] if found[name] else None
         plain = _timed_plain(name, groups, rows, before, limit)
-        found[name].append(Measured(number, interning + interned, interned, plain, max(peak, credit_peak)))
+        found[name].append(Measured(number, raw, interned, plain, peak))
         Console(stderr=True).print(f"{number:,} rows, {name}")
 
 
@@ -242,6 +244,7 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
         "plain ms",
         "formulas ms",
         "formulas/interned",
+        "plain/interned",
         "plain/raw",
         "growth raw",
         "interned",
@@ -250,9 +253,10 @@ def _table(name: str, measured: Sequence[Measured]) -> Table:
     )
     table = Table(*columns, title=name)
     for before, m in zip([None, *measured], measured, strict=False):
-        plain = ("",) * 4
+        plain = ("",) * 5
         if m.plain:
-            ratios = (f"{m.plain.formulas / m.interned:.1f}×", f"{m.plain.total / m.raw:.1f}×")
+            compared = (m.plain.formulas / m.interned, m.plain.total / m.interned, m.plain.total / m.raw)
+            ratios = tuple(f"{ratio:.1f}×" for ratio in compared)
             plain = (_ms(m.plain.total), _ms(m.plain.formulas), *ratios)
         growth = ("", "")
         if before:

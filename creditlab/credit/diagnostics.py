@@ -9,9 +9,8 @@ import numpy as np
 from creditlab.credit.segments import Bools, Floats, Ints, count
 from creditlab.rollouts import Rows
 
-_SIZES: Final = {"1": 1, "2": 2, "3_4": 4, "5_8": 8, "9_16": 16}
-"""Classes of sizes of comparison groups by name, each with the largest size in it."""
-_LARGER: Final = "17_up"
+_SIZES: Final = {"1": 0, "2": 2, "3_4": 3, "5_8": 5, "9_16": 9, "17_up": 17}
+"""Classes of sizes of comparison groups by name, each with the smallest size in it; one that met no other has size 1 or 0."""
 
 
 def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str, float]:
@@ -23,33 +22,28 @@ def credit_diagnostics(rows: Rows, advantages: Floats, sizes: Ints) -> dict[str,
     trained = rows.trainable
     if not trained.any():
         return {}
-    informative, compared = informative_groups(rows), sizes[trained]
+    informative, of_size = informative_groups(rows), count(sizes, max(_SIZES.values()) + 1, trained)
+    decisions = int(of_size.sum())
+    in_class = np.add.reduceat(of_size, list(_SIZES.values())).tolist()
     return {
-        "singleton_rate": float(np.count_nonzero(compared <= 1) / len(compared)),
-        "group_size": float(np.mean(compared)),
-        "zero_fraction": float(np.count_nonzero((advantages == 0) & trained) / len(compared)),
+        "singleton_rate": in_class[0] / decisions,
+        "group_size": int(of_size @ np.arange(len(of_size))) / decisions,
+        "zero_fraction": int(np.count_nonzero((advantages == 0) & trained)) / decisions,
         "informative_groups": float(np.mean(informative)),
-        "zero_variance_groups": int(np.sum(~informative)),
-        "trained_decisions": len(compared),
-        **_by_size(compared),
+        "zero_variance_groups": int(np.count_nonzero(~informative)),
+        "trained_decisions": decisions,
+        **{f"group_sizes/{name}": number for name, number in zip(_SIZES, in_class, strict=True)},
     }
-
-
-def _by_size(sizes: Ints) -> dict[str, int]:
-    """Number of entries in every class of sizes; one that met no other has size 1 or 0."""
-    found = np.bincount(np.searchsorted(list(_SIZES.values()), sizes), minlength=len(_SIZES) + 1)
-    return {f"group_sizes/{name}": int(number) for name, number in zip((*_SIZES, _LARGER), found, strict=True)}
 
 
 def task_group_sizes(rows: Rows) -> Ints:
     """Number of trajectories with trained decisions in the task group of each decision [N]."""
-    present = count(rows.trajectory, len(rows.length), rows.trainable) > 0
-    return count(rows.trajectory_group, rows.groups, present)[rows.group]
+    return count(rows.trajectory_group, rows.groups, rows.trained_decisions > 0)[rows.group]
 
 
 def informative_groups(rows: Rows) -> Bools:
     """Whether the returns of the trajectories with trained decisions differ, per task group [P]."""
-    present = np.flatnonzero(count(rows.trajectory, len(rows.length), rows.trainable))
+    present = np.flatnonzero(rows.trained_decisions)
     returns, group = rows.episode_return[present], rows.trajectory_group[present]
     low, high = np.full(rows.groups, np.inf), np.full(rows.groups, -np.inf)
     np.minimum.at(low, group, returns)

@@ -134,14 +134,14 @@ def peer_advantage(
     check_finite(rows, rows.reward)
     check_siblings(rows)
     score = rows.episode_return[rows.trajectory] - invalid_penalty(rows, penalty, coefficient)
-    sample, group, index = _samples(rows, score, samples, penalty)
-    mean, number = peer_mean(sample, group, rows.trajectory[index], peers)
+    sample, group, trajectory = _samples(rows, score, samples, penalty)
+    mean, number = peer_mean(sample, group, trajectory, peers)
     place = np.zeros(len(rows), np.int64)  # of each decision's own sample
     if samples == "row":
-        place[index] = np.arange(len(index))
+        place[rows.trainable] = np.arange(len(sample))
     else:
         of_trajectory = np.zeros(len(rows.length), np.int64)
-        of_trajectory[rows.trajectory[index]] = np.arange(len(index))
+        of_trajectory[trajectory] = np.arange(len(sample))
         place = of_trajectory[rows.trajectory]
     if not len(sample):
         return np.zeros(len(rows))
@@ -176,12 +176,13 @@ def check_siblings(rows: Rows) -> None:
 
 
 def _samples(rows: Rows, score: Floats, samples: Samples, penalty: Penalty) -> tuple[Floats, Ints, Ints]:
-    """The values and groups that the moments run over, and the decision that each stands for [K]."""
+    """The values that the moments run over, their task groups and their trajectories [K]."""
     trained: Bools = rows.trainable
     if samples == "row":
-        return score[trained], rows.group[trained], np.flatnonzero(trained)
-    first = np.flatnonzero(trained)[first_index(rows.trajectory[trained])]
+        return score[trained], rows.group[trained], rows.trajectory[trained]
+    present = np.flatnonzero(rows.trained_decisions)
     if samples == "trajectory" and penalty == "row_local":
         # A penalty that belongs to single rows has no place in a sample that stands for the whole trajectory.
-        return rows.episode_return[rows.trajectory[first]], rows.group[first], first
-    return score[first], rows.group[first], first
+        return rows.episode_return[present], rows.trajectory_group[present], present
+    first = np.flatnonzero(trained)[first_index(rows.trajectory[trained])]
+    return score[first], rows.group[first], present

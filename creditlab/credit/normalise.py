@@ -52,7 +52,7 @@ def standardise(
         alone = of.count == 1
         mean, std = np.where(alone, 0.0, mean), np.where(alone, 1.0, std)
     centred = x - mean[groups]
-    value = centred / (std[groups] + eps) if mode == "mean_std" else centred
+    value = centred / (std + eps)[groups] if mode == "mean_std" else centred
     return np.where(of.constant[groups], 0.0, value) if singleton == "zero" else value
 
 

@@ -10,7 +10,7 @@ from creditlab.credit.ladders import first_visit
 from creditlab.credit.normalise import moments
 from creditlab.credit.peers import peer_mean
 from creditlab.credit.returns import powers
-from creditlab.credit.segments import Bools, Floats, Ints, count, joint, several
+from creditlab.credit.segments import Bools, Floats, Ints, count, joint
 from creditlab.credit.types import FuseWeighting, Level, Peers
 from creditlab.rollouts import Rows
 from creditlab.rollouts.rows import check_finite
@@ -81,5 +81,4 @@ def fused_potential(
 
 def shared_groups(rows: Rows) -> Bools:
     """Whether a task group [P] holds trained decisions of two or more trajectories."""
-    trained = rows.trainable
-    return several(rows.group[trained], rows.trajectory[trained], rows.groups)
+    return count(rows.trajectory_group, rows.groups, rows.trained_decisions > 0) > 1

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from creditlab.rollouts.records import Channel, Group, RolloutBatch, State, Step, StopReason, Trajectory
+from creditlab.rollouts.columns import Floats, Ints, OnDemand, Rubrics, interned, read_only
+from creditlab.rollouts.records import Group, RolloutBatch, State, Step, StopReason, Trajectory
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 GOAL = -1
@@ -56,14 +53,8 @@ class Rows:
     # one entry per state [S]
     state_trajectory: Ints
     views: Mapping[str, Ints]
-    rubric: Ints
-    """Joint id of (C, F); all zero where the environment has no rubric."""
-    progress: Floats
-    """Mean over channels of value/full, in [0, 1]; 0 without a rubric."""
-    goal_progress: tuple[Ints, Ints]
-    """Numerator and denominator of the channel `goal_progress`; 0/1 where absent."""
-    goal_share: Floats
-    """The same channel over its full value, in [0, 1]: the environment's own graded score of the state; 0 where absent."""
+    """Ids of each view, made when they are first read."""
+    rubrics: Rubrics
     # names and texts
     group_names: tuple[str, ...]
     task_ids: tuple[str, ...]
@@ -81,21 +72,46 @@ class Rows:
         """Number of task groups, P."""
         return len(self.group_names)
 
+    @property
+    def rubric(self) -> Ints:
+        """Joint id of (C, F) of every state [S]; all zero where the environment has no rubric."""
+        return self.rubrics.columns.ids
+
+    @property
+    def progress(self) -> Floats:
+        """Mean over channels of value/full of every state [S], in [0, 1]; 0 without a rubric."""
+        return self.rubrics.columns.progress
+
+    @property
+    def goal_progress(self) -> tuple[Ints, Ints]:
+        """Numerators and denominators [S] of the channel `goal_progress`; 0/1 where absent."""
+        return self.rubrics.columns.goal_progress
+
+    @property
+    def goal_share(self) -> Floats:
+        """The same channel over its full value [S], in [0, 1]: the environment's own graded score; 0 where absent."""
+        return self.rubrics.columns.goal_share
+
     @cached_property
     def state_group(self) -> Ints:
         """Task group of every state [S]."""
-        return _read_only(self.trajectory_group[self.state_trajectory])
+        return read_only(self.trajectory_group[self.state_trajectory])
 
     @cached_property
     def last(self) -> Bools:
         """Marks the last decision of each trajectory [N]."""
-        return _read_only(np.equal(self.turn, self.length[self.trajectory] - 1))
+        return read_only(np.equal(self.turn, self.length[self.trajectory] - 1))
+
+    @cached_property
+    def trained_decisions(self) -> Ints:
+        """Number of decisions with response tokens of every trajectory [M]."""
+        return read_only(np.bincount(self.trajectory[self.trainable], minlength=len(self.length)).astype(np.int64))
 
     @cached_property
     def episode_return(self) -> Floats:
         """Return of every trajectory [M], shaping included."""
         total: Floats = np.bincount(self.trajectory, weights=self.reward, minlength=len(self.length)).astype(np.float64)
-        return _read_only(total)
+        return read_only(total)
 
     def view(self, name: str) -> Ints:
         """Ids of a named view over states [S]; raises ValueError naming the view and those recorded."""
@@ -147,12 +163,6 @@ def check_finite(rows: Rows, values: Floats, what: str = "reward") -> None:
         raise ValueError(f"{what} is {values[bad[0]]} at {rows.describe(int(bad[0]))}; it must be finite")
 
 
-_Key = TypeVar("_Key", bound=Hashable)
-_Column = TypeVar("_Column", bound=NDArray[np.generic])
-
-_NO_GOAL = Channel(Fraction(0), Fraction(1))
-
-
 def _collect(groups: tuple[Group, ...], owner: Sequence[int], trajectories: Sequence[Trajectory]) -> Rows:
     """The columns of trajectories and of their groups' positions: one pass over the records per column."""
     error = np.array([t.stop is StopReason.ERROR for t in trajectories], dtype=np.bool_)
@@ -168,9 +178,9 @@ def _collect(groups: tuple[Group, ...], owner: Sequence[int], trajectories: Sequ
     state_trajectory = np.repeat(np.arange(len(length)), state_number)
     reward = np.array([s.reward for s in steps], dtype=np.float64)
     _check_views(groups, owner, trajectories, states, state_trajectory)
-    views = {name: _interned([s.views[name] for s in states]) for name in (states[0].views if states else ())}
-    action, actions = _interned([s.action_key for s in steps])
-    rubric, progress, numerator, denominator, share = _rubrics(states)
+    names = tuple(states[0].views) if states else ()
+    views = OnDemand(names, lambda name: interned([s.views[name] for s in states]))
+    action = interned([s.action_key for s in steps])
     rows = Rows(
         group=group[trajectory],
         trajectory=trajectory,
@@ -180,7 +190,7 @@ def _collect(groups: tuple[Group, ...], owner: Sequence[int], trajectories: Sequ
         valid=np.array([s.valid for s in steps], dtype=np.bool_),
         parsed=np.array([s.parsed for s in steps], dtype=np.bool_),
         trainable=np.array([len(s.response_ids) > 0 for s in steps], dtype=np.bool_),
-        action=action,
+        action=action.ids,
         state=(np.cumsum(state_number) - state_number)[trajectory] + turn,
         trajectory_group=group,
         trajectory_slot=slot,
@@ -190,61 +200,19 @@ def _collect(groups: tuple[Group, ...], owner: Sequence[int], trajectories: Sequ
         score=np.array([t.score for t in trajectories], dtype=np.float64),
         error=error,
         state_trajectory=state_trajectory,
-        views={name: ids for name, (ids, _) in views.items()},
-        rubric=rubric,
-        progress=progress,
-        goal_progress=(numerator, denominator),
-        goal_share=share,
+        views=OnDemand(names, lambda name: views[name].ids),
+        rubrics=Rubrics(states),
         group_names=tuple(g.id for g in groups),
         task_ids=tuple(g.task_id for g in groups),
         trajectory_names=tuple(t.id for t in trajectories),
-        texts={**{name: texts for name, (_, texts) in views.items()}, "action": actions},
+        texts=OnDemand((*names, "action"), lambda name: (action if name == "action" else views[name]).texts),
         features={name: _feature(name, steps) for name in dict.fromkeys(name for s in steps for name in s.features)},
     )
     check_finite(rows, rows.reward)
-    for column in (*vars(rows).values(), *rows.views.values(), *rows.goal_progress, *rows.features.values()):
+    for column in (*vars(rows).values(), *rows.features.values()):
         if isinstance(column, np.ndarray):
-            _read_only(column)
+            read_only(column)
     return rows
-
-
-def _read_only(column: _Column) -> _Column:
-    """The same array, locked: one method's credit must not change what the next one sees."""
-    column.setflags(write=False)
-    return column
-
-
-def _interned(keys: Sequence[_Key]) -> tuple[Ints, tuple[_Key, ...]]:
-    """A dense id per key, in order of first appearance, and the key behind each id."""
-    ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    return np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys)), tuple(ids)
-
-
-def _rubrics(states: Sequence[State]) -> tuple[Ints, Floats, Ints, Ints, Floats]:
-    """Id of (C, F), mean progress, goal progress as a fraction and its share of the full value, per state [S]."""
-    # Few rubrics occur and exact fractions are slow: each is worked out once, found again by the integers it is made of.
-    kinds: dict[object, int] = {}
-    firsts: list[State] = []
-    kind = []
-    for state in states:
-        ratios = [(c.value.as_integer_ratio(), c.full.as_integer_ratio()) for c in state.rubric.values()]
-        number = kinds.setdefault((*state.rubric, *ratios, state.frontier), len(firsts))
-        if number == len(firsts):
-            firsts.append(state)
-        kind.append(number)
-    place = _ints(kind)
-    ids, _ = _interned([(tuple((name, c.value) for name, c in sorted(s.rubric.items())), s.frontier) for s in firsts])
-    goals = [s.rubric.get("goal_progress", _NO_GOAL) for s in firsts]
-    progress = np.array([_mean_share(s.rubric.values()) for s in firsts], dtype=np.float64)
-    share = np.array([_mean_share([goal]) for goal in goals], dtype=np.float64)
-    numerator, denominator = _ints([g.value.numerator for g in goals]), _ints([g.value.denominator for g in goals])
-    return ids[place], progress[place], numerator[place], denominator[place], share[place]
-
-
-def _mean_share(channels: Iterable[Channel]) -> float:
-    """Mean of value/full over the channels that can be satisfied, 0 without any."""
-    shares = [float(c.value / c.full) for c in channels if c.full]
-    return sum(shares) / len(shares) if shares else 0.0
 
 
 def _feature(name: str, steps: Sequence[Step]) -> NDArray[np.float32]:
@@ -275,10 +243,10 @@ def _in_order(group: Group, trajectory: Trajectory) -> Sequence[Step]:
     steps: Sequence[Step] = trajectory.steps
     if any(step.turn != expected for expected, step in enumerate(steps)):
         steps = sorted(steps, key=lambda s: s.turn)
-    for expected, step in enumerate(steps):
-        if step.turn != expected:
+        wrong = next(((turn, step.turn) for turn, step in enumerate(steps) if step.turn != turn), None)
+        if wrong:
             raise ValueError(
-                f"{describe(group.id, trajectory.id, step.turn)}: expected turn {expected}; turns must run 0 … T-1, each once"
+                f"{describe(group.id, trajectory.id, wrong[1])}: expected turn {wrong[0]}; turns must run 0 … T-1, each once"
             )
     if len(trajectory.states) != len(trajectory.steps) + 1:
         raise ValueError(
@@ -293,8 +261,9 @@ def _check_views(
 ) -> None:
     """Raises ValueError naming the first trajectory, by index of each state [S], whose states carry other views."""
     names = states[0].views.keys() if states else ()
-    for state, number in zip(states, of, strict=True):
+    for index, state in enumerate(states):
         if state.views.keys() != names:
+            number = of[index]
             raise ValueError(
                 f"states carry different views: {sorted(state.views)} at group {groups[owner[number]].id!r}, trajectory "
                 f"{trajectories[number].id!r}, {sorted(names)} before"
