@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -120,8 +121,11 @@ def read_only(column: _Column) -> _Column:
 
 def _numbered(keys: Sequence[_Key]) -> tuple[Ints, tuple[_Key, ...]]:
     """A dense id per key, in order of first appearance, and the key behind each id."""
-    ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    return read_only(np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))), tuple(ids)
+    ids: defaultdict[_Key, int] = defaultdict()
+    ids.default_factory = ids.__len__  # a new key gets the number of those before it
+    column = np.fromiter(map(ids.__getitem__, keys), np.int64, len(keys))
+    ids.default_factory = None  # else the table would hold itself, and stay
+    return read_only(column), tuple(ids)
 
 
 def _mean_share(channels: Iterable[Channel]) -> float:
