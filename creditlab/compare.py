@@ -26,11 +26,11 @@ from creditlab.suites.board import Board, State, Status, say
 from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.hydra_runner import LOCAL, HydraRunner
 from creditlab.suites.plan import PlannedRun, plan
-from creditlab.suites.record import EarlierFormatError, read_record, record_of, write_record
+from creditlab.suites.record import read_record, record_of, write_record
 from creditlab.suites.request import Request, TableRequest, read_request
 from creditlab.suites.results import show, track, write, write_suite
 from creditlab.suites.runner import LocalRunner
-from creditlab.suites.standing import NOTHING, Standing
+from creditlab.suites.standing import Standing
 from creditlab.suites.suite import shipped_suites
 from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import STEP
@@ -116,10 +116,6 @@ def _find(status: Status, records: Path) -> dict[str, Any] | None:
         return None
     try:
         record = read_record(records, status.run)
-    except EarlierFormatError as error:
-        if status.at is NOTHING:
-            status.state, status.message = State.FAILED, status.message or str(error)
-        return None  # the folder goes on, and what comes out of it replaces the record
     except ConfigError as error:
         status.state, status.message = State.FAILED, status.message or str(error)
         return None

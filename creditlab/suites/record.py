@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,6 @@ _DIGITS = 6
 """Significant digits of the credit diagnostics."""
 _OF_THE_MACHINE = ("run_root", "resume", "overwrite", "tracking", "warm_start.cache", "env.cache")
 """Settings that say where a run lay and how it was watched, not what it computed."""
-
-
-class EarlierFormatError(ConfigError):
-    """A record that an earlier version wrote."""
 
 
 def record_path(folder: Path, run: PlannedRun) -> Path:
@@ -84,17 +79,16 @@ def write_record(folder: Path, run: PlannedRun, record: dict[str, Any]) -> None:
 
     Raises ConfigError where that one was changed or is another run's, and WriteError.
     """
-    with suppress(EarlierFormatError):  # what this version makes of the run folder replaces it
-        there = _load(folder, run)
-        if there and (there == record or _reach(there) > _reach(record)):
-            return
+    there = _load(folder, run)
+    if there and (there == record or _reach(there) > _reach(record)):
+        return
     write_json(record_path(folder, run), record, "call the suite again")
 
 
 def read_record(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
     """The record of a planned run; None where there is none, or one that ends before the plan does.
 
-    Raises ConfigError for a record that is damaged, was changed by hand, belongs to another run or an earlier version.
+    Raises ConfigError for a record that is damaged, was changed by hand, or belongs to another run or version.
     """
     record = _load(folder, run)
     return record if record and run.schedule <= {int(point[STEP]) for point in record["evaluations"]} else None
@@ -108,10 +102,6 @@ def _load(folder: Path, run: PlannedRun) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} is no record of a run: {error}; remove it or put back a copy") from None
-    earlier = isinstance(record, dict) and record.get("format")
-    if type(earlier) is int and 0 < earlier < FORMAT:
-        again = "call the suite where the run folder is to have it made again, or remove it"
-        raise EarlierFormatError(f"{path} is a record in format {earlier}, this version reads {FORMAT}; {again}")
     if not isinstance(record, dict) or set(record) != _KEYS or record["format"] != FORMAT or not _whole(record):
         raise ConfigError(f"{path} is no record of a run in format {FORMAT}; remove it or put back a copy")
     if record[SEAL] != _digest(record):

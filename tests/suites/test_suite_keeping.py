@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suite_runs import line, stand_in, starts, whole, write_run
+from suite_runs import stand_in, starts, whole, write_run
 
 from creditlab import compare
 from creditlab.suites import record
@@ -127,16 +127,3 @@ def test_a_changed_record_is_refused_by_name_and_stays(
     assert compare.main(words(tmp_path)) == 1
     assert f"failed: {second.label}: {path} is not as it was written" in capsys.readouterr().out
     assert path.read_text() == changed
-
-
-def test_a_longer_plan_goes_on_beside_a_record_of_an_earlier_version(tmp_path: Path, stood_in: Any) -> None:
-    runs = planned(tmp_path)
-    for run in runs:
-        write_run(run, [line(0, evaluated=True)], configuration_hash=run.hash)
-        path = record_path(records_of(tmp_path), run)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"format": 1}))
-    stood_in(stand_in)
-    assert compare.main(words(tmp_path)) == 0
-    assert [len(starts(run)) for run in runs] == [1, 1]
-    assert all(read_record(records_of(tmp_path), run) for run in runs)

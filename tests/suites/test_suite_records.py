@@ -15,7 +15,6 @@ from creditlab.suites.collect import FinishedRun, curve_of, mechanism
 from creditlab.suites.differences import differences, differences_table
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import (
-    EarlierFormatError,
     make_record,
     manifest_hash,
     read_record,
@@ -102,18 +101,6 @@ def test_a_changed_record_is_not_written_over(tmp_path: Path) -> None:
     assert path.read_text() == changed
 
 
-def test_a_record_of_an_earlier_version_is_named_and_replaced_from_the_run_folder(tmp_path: Path) -> None:
-    run = planned(tmp_path)
-    record = dict(finished(run).record)
-    path = record_path(tmp_path / "records", run)
-    path.parent.mkdir()
-    path.write_text(json.dumps({**record, "format": 1}))
-    with pytest.raises(EarlierFormatError, match=r"is a record in format 1, this version reads 2; call the suite"):
-        read_record(path.parent, run)
-    write_record(path.parent, run, record)
-    assert read_record(path.parent, run) == record
-
-
 def test_a_record_serves_where_the_run_folder_is_damaged(tmp_path: Path) -> None:
     run = planned(tmp_path)
     record = dict(finished(run).record)
@@ -190,6 +177,7 @@ def test_a_changed_or_foreign_record_is_refused_by_name(tmp_path: Path) -> None:
         (text.replace('"val/success_rate": 0.5', '"val/success_rate": 0.9', 1), "is not as it was written"),
         (text[:-10], "is no record of a run"),
         ("[]", "is no record of a run in format 2"),
+        (text.replace('"format": 2', '"format": 1', 1), "is no record of a run in format 2"),
     ):
         assert damaged != text
         path.write_text(damaged)
