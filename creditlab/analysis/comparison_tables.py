@@ -115,7 +115,7 @@ def family_table(comparison: Comparison) -> Table:
     rows, notes = [], []
     for setting in comparison.settings:
         for family in comparison.families(setting):
-            for entry in comparison.entries:
+            for entry in _present(comparison, setting, comparison.entries):
                 summary = comparison.summary(entry, setting, family=family)
                 cells: Sequence[str] = (NOTHING,) * 3
                 remarks = {*summary.remarks} - {*comparison.summary(entry, setting).remarks}
@@ -261,7 +261,12 @@ def as_record(comparison: Comparison) -> dict[str, Any]:
 
 
 def _places(comparison: Comparison, entries: Sequence[str]) -> list[tuple[str, str]]:
-    return [(setting, entry) for setting in comparison.settings for entry in entries]
+    """Every setting with each of the entries that has runs there."""
+    return [(setting, entry) for setting in comparison.settings for entry in _present(comparison, setting, entries)]
+
+
+def _present(comparison: Comparison, setting: str, entries: Sequence[str]) -> list[str]:
+    return [entry for entry in entries if comparison.runs(entry, setting)]
 
 
 def _mean(summary: Summary, digits: int) -> str:

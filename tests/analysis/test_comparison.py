@@ -321,6 +321,20 @@ def test_every_number_is_in_the_records() -> None:
     assert seeds_table(found).rows[-1] == ("alfworld", "mcgpo", "final", "4", "9.00", "+4.00")
 
 
+def test_an_entry_is_listed_only_in_the_settings_where_it_has_runs() -> None:
+    alone = [curve("grpo", seed, values, setting="webshop", families={"shoes": values}) for seed, values in GRPO.items()]
+    found = compare([*curves(), *alone])
+    for table in tables(found):
+        assert [row for row in table.rows if {"webshop", "mcgpo"} <= {*row}] == []
+        assert [note for note in table.notes if note.startswith("webshop") and "mcgpo" in note] == []
+    places = [("alfworld", "grpo"), ("alfworld", "mcgpo"), ("webshop", "grpo")]
+    assert [row[:2] for row in results_table(found).rows] == places
+    assert [row[:3] for row in family_table(found).rows] == [("webshop", "shoes", "grpo")]
+    record = as_record(found)
+    for name in ("results", "budgets", "pairing"):
+        assert ("webshop", "mcgpo") not in {(row["setting"], row["entry"]) for row in record[name]}
+
+
 def test_every_table_can_be_written_whatever_its_entries_are_called() -> None:
     named = [replace(run, method=run.method if run.method == "grpo" else "<b>mc|gpo</b> & 100 %") for run in curves()]
     found = tables(compare(named))
