@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
@@ -14,6 +15,8 @@ from creditlab.plaintext import printable
 
 NOTHING: Final = "–"
 """A cell without a value; the notes below the table say why."""
+_NAME, _LINES = 30, 3
+"""Letters on a line of a name, and lines of a name at most."""
 _MARKDOWN: Final = re.compile(r"[\\`*_\[\]|$~]")
 _LINE_START: Final = re.compile(r"^(\d+(?=[.)])|(?=[#+=-]))")
 """What would begin a list, a heading or a line across the page where a text stands first on its line."""
@@ -93,6 +96,15 @@ def latex(table: Table) -> str:
         r"\end{table}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def short(name: str, width: int = _NAME, lines: int = _LINES) -> str:
+    """A name on a few lines, its middle left out where it is longer than they hold."""
+    text = printable(name)
+    room = width * lines - lines
+    if len(text) > room:
+        text = f"{text[: room // 2]}…{text[-(room // 2) :]}"
+    return "\n".join(textwrap.wrap(text, width)) or text
 
 
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:

@@ -14,9 +14,8 @@ from rich.text import Text
 from creditlab.analysis import comparison_tables, mechanism_tables
 from creditlab.analysis.comparison import Comparison
 from creditlab.analysis.report import write_report
-from creditlab.analysis.report.look import short
 from creditlab.analysis.report.reading import LONGEST_NAME, cautions
-from creditlab.analysis.tables import Table, json_text, latex, markdown, without_setting
+from creditlab.analysis.tables import Table, json_text, latex, markdown, short, without_setting
 from creditlab.suites.board import Status, say
 from creditlab.suites.collect import FinishedRun
 from creditlab.suites.differences import differences, differences_table

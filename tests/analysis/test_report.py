@@ -16,10 +16,10 @@ from creditlab.analysis.comparison_tables import differences_table
 from creditlab.analysis.curves import Curve
 from creditlab.analysis.mechanism import mechanism, mechanism_windows
 from creditlab.analysis.report import write_report
-from creditlab.analysis.report.look import chunks, looks, short
+from creditlab.analysis.report.look import chunks, looks
 from creditlab.analysis.report.page import render
 from creditlab.analysis.report.reading import cautions, read_setting
-from creditlab.analysis.tables import Table
+from creditlab.analysis.tables import Table, short
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 SCRIPT, MATHS, HIDDEN = "<script>alert(1)</script>", r"$\frac{ & $ </svg>", "_mcgpo\u202e match=state_only"

@@ -15,13 +15,12 @@ from creditlab.analysis.report.look import (
     legend,
     new_figure,
     sample,
-    short,
     slug,
     tidy,
     whole_updates,
     wide_enough,
 )
-from creditlab.analysis.tables import shown
+from creditlab.analysis.tables import short, shown
 from creditlab.plaintext import clean
 
 if TYPE_CHECKING:

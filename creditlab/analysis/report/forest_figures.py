@@ -16,11 +16,10 @@ from creditlab.analysis.report.look import (
     legend,
     new_figure,
     sample,
-    short,
     tidy,
     wide_enough,
 )
-from creditlab.analysis.tables import shown, shown_interval
+from creditlab.analysis.tables import short, shown, shown_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

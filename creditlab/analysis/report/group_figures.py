@@ -16,9 +16,9 @@ from creditlab.analysis.report.look import (
     finished,
     legend,
     new_figure,
-    short,
     tidy,
 )
+from creditlab.analysis.tables import short
 from creditlab.plaintext import clean
 
 if TYPE_CHECKING:

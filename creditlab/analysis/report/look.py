@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import re
-import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from creditlab.analysis.statistics import MeanSD
-from creditlab.plaintext import printable
+from creditlab.analysis.tables import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +25,6 @@ WIDE, NARROW = 8.0, 4.6
 _COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255")
 _MARKERS: Final = ("s", "^", "D", "v", "P", "X", "<", ">", "*", "p", "h")
 _DASHES: Final = ("solid", (0, (5, 1.6)), (0, (1.4, 1.2)), (0, (5, 1.4, 1.2, 1.4)), (0, (8, 1.5)))
-_NAME, _LINES = 30, 3
-"""Letters on a line of a name, and lines of a name at most."""
 _STYLE: Final[Mapping[str, Any]] = {
     "text.parse_math": False,  # names come from outside: a dollar sign is a dollar sign
     "axes.unicode_minus": True,
@@ -117,15 +114,6 @@ def finished(figure: Figure, name: str, caption: str, *, wide: bool = True) -> D
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     figure.savefig(png, format="png", dpi=150, metadata={"Software": "creditlab"})
     return Drawing(name, caption, svg.getvalue(), png.getvalue(), wide)
-
-
-def short(name: str, width: int = _NAME, lines: int = _LINES) -> str:
-    """A name on a few lines, its middle left out where it is longer than they hold."""
-    text = printable(name)
-    room = width * lines - lines
-    if len(text) > room:
-        text = f"{text[: room // 2]}…{text[-(room // 2) :]}"
-    return "\n".join(textwrap.wrap(text, width)) or text
 
 
 def slug(name: str) -> str:

@@ -19,10 +19,10 @@ from creditlab.analysis.report.look import (
     legend,
     new_figure,
     sample,
-    short,
     tidy,
     whole_updates,
 )
+from creditlab.analysis.tables import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from creditlab.analysis.comparison import Comparison, Difference
-from creditlab.analysis.report.look import short
 from creditlab.analysis.statistics import BOOTSTRAP_MIN_SEEDS, NO_SPREAD, ONE_SEED
-from creditlab.analysis.tables import shown, shown_interval, shown_mean
+from creditlab.analysis.tables import short, shown, shown_interval, shown_mean
 
 LONGEST_NAME: Final = 60
 """Letters of a name where there is little room: in titles and on a terminal."""
