@@ -53,7 +53,7 @@ def overview(comparison: Comparison, setting: str, looks: dict[str, Look], name:
 
 def paired(comparison: Comparison, setting: str, looks: dict[str, Look], name: str) -> list[Drawing]:
     """For every challenger its curve beside the baseline's, and below it the paired difference over the same updates."""
-    limits = _limits(comparison, setting)
+    limits = _panel_limits(comparison, setting)
     return [
         _pair(comparison, entry, setting, looks, limits, f"{name}-pair-{index}-{slug(entry)}")
         for index, entry in enumerate(comparison.challengers, 1)
@@ -148,7 +148,7 @@ def _difference(axis: Axes, comparison: Comparison, entry: str, setting: str, ba
         axis.set_title(short(text), loc="right", fontsize=8.5, color="0.25", pad=3)
 
 
-def _limits(comparison: Comparison, setting: str) -> tuple[tuple[float, float], tuple[float, float]]:
+def _panel_limits(comparison: Comparison, setting: str) -> tuple[tuple[float, float], tuple[float, float]]:
     """The same limits for all panels of a setting, of curves and of differences, so that they can be compared by eye.
 
     An interval of two seeds may be as wide as it likes; the panel is cut at twice the range of the single differences.

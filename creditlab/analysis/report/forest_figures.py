@@ -36,7 +36,7 @@ def forests(comparison: Comparison, setting: str, looks: dict[str, Look], name: 
     if not any(one.paired for one in found):
         return []
     parts = chunks(comparison.challengers, _TOGETHER)
-    limits = _limits(comparison, setting)
+    limits = _difference_limits(comparison, setting)
     return [
         _forest(comparison, part, setting, looks, limits, f"{name}-forest" + (f"-{index}" if len(parts) > 1 else ""))
         for index, part in enumerate(parts, 1)
@@ -128,7 +128,7 @@ def _row(axis: Axes, at: float, found: Difference, look: Look, digits: int, *, m
     axis.text(1.02, at, numbers, transform=beside, va="center", fontsize=8.5, fontweight="bold" if main else "normal")
 
 
-def _limits(comparison: Comparison, setting: str) -> tuple[float, float]:
+def _difference_limits(comparison: Comparison, setting: str) -> tuple[float, float]:
     """From the leftmost to the rightmost end of all intervals, zero included, with a margin."""
     ends = [0.0]
     for entry in comparison.challengers:
