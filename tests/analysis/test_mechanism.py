@@ -27,10 +27,12 @@ PAIRS: dict[str, list[float | None]] = {
     "pairs/ties": [0.0, 2.0, 0.0],
     "pairs/losses": [0.0, 1.0, 0.0],
     "pairs/contrast": [0.9, 0.1, None],
+    "pairs/agreement": [1.0, 1 / 3, None],
     "pairs/supported_exact": [4.0, 2.0, 0.0],
     "pairs/supported_coarse": [6.0, 8.0, 1.0],
-    "pairs/first_visits_exact": [6.0, 4.0, 2.0],
-    "pairs/first_visit_groups_exact": [2.0, 2.0, 2.0],
+    "pairs/first_visits_exact": [6.0, 5.0, 1.0],
+    "pairs/first_visit_groups_exact": [2.0, 3.0, 1.0],
+    "pairs/first_visit_group_size_exact": [3.0, 5 / 3, 1.0],
     "pairs/non_singleton_exact": [6.0, 3.0, 0.0],
 }
 """Three updates: agreement (1 + 2/2) / 4, contrast (0.9 · 1 + 0.1 · 3) / 4, 12 first visits in 6 contexts, 9 not alone."""
@@ -54,11 +56,11 @@ def run(credit: dict[str, Any], entry: str = "mcgpo", seed: int = 0, size: int =
 
 def test_ratios_of_a_window_come_from_its_counts() -> None:
     found = mechanism(PAIRS)
-    assert found["pairs/agreement"] == 0.5  # the mean of the two updates' own, 1 and 1/3, would be 2/3
+    assert found["pairs/agreement"] == 0.5  # not 2/3, the mean of the updates' own
     assert found["pairs/tie_share"] == 0.5
     assert found["pairs/contrast"] == pytest.approx(0.3)
     assert (found["pairs/active_updates"], found["pairs/audited_updates"]) == (2.0, 3.0)
-    assert found["pairs/first_visit_group_size_exact"] == 2.0
+    assert found["pairs/first_visit_group_size_exact"] == 2.0  # nor 17/9
     assert found["pairs/non_singleton_share_exact"] == 0.75
 
 
@@ -67,7 +69,7 @@ def test_windows_follow_each_other_and_the_last_one_may_be_short() -> None:
     assert (first["first"], first["last"], second["first"], second["last"]) == (1, 2, 3, 3)
     assert (first["pairs/accepted"], first["pairs/agreement"]) == (4.0, 0.5)
     assert (second["pairs/accepted"], second["pairs/audited_updates"]) == (0.0, 1.0)
-    assert "pairs/agreement" not in second  # no pair, no ratio
+    assert second.keys().isdisjoint({"pairs/agreement", "pairs/contrast"})  # no pair, no ratio
     assert mechanism_windows({}) == []
 
 

@@ -11,7 +11,7 @@ from suite_runs import line, planned, whole, write_run
 
 from creditlab.analysis.pairing import check_pair, pair
 from creditlab.options import ConfigError
-from creditlab.suites.collect import FinishedRun, curve_of, mechanism
+from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.differences import differences, differences_table
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import (
@@ -241,41 +241,6 @@ def test_other_groups_per_update_are_another_task_order(tmp_path: Path) -> None:
     other = finished(planned(tmp_path, "mcgpo", rollout={"groups": 4}))
     [why] = check_pair(curve_of(one), curve_of(other))
     assert why.startswith("other orders of training tasks")
-
-
-def test_the_mechanism_of_a_run_is_pooled_over_its_updates() -> None:
-    credit = {
-        "singleton_rate": [0.2, 0.4],
-        "group_size": [2.0, 6.0],
-        "pairs/accepted": [1.0, 3.0],
-        "pairs/accepted_exact": [1.0, 2.0],
-        "pairs/active": [1.0, 1.0],
-        "pairs/wins": [1.0, 0.0],
-        "pairs/ties": [0.0, 2.0],
-        "pairs/losses": [0.0, 1.0],
-        "pairs/contrast": [0.5, 0.1],
-        "pairs/agreement": [1.0, 1 / 3],
-        "pairs/first_visits_exact": [6.0, 4.0],
-        "pairs/first_visit_groups_exact": [2.0, 3.0],
-        "pairs/non_singleton_exact": [4.0, 1.0],
-        "pairs/first_visit_group_size_exact": [3.0, 4 / 3],
-    }
-    found = mechanism(credit)
-    assert found["singleton_rate"] == pytest.approx(0.3)
-    assert [found[f"group_size{part}"] for part in ("_lower", "_median", "_upper", "")] == [3.0, 4.0, 5.0, 4.0]
-    assert (found["pairs/accepted"], found["pairs/accepted_exact"]) == (4.0, 3.0)
-    assert found["pairs/contrast"] == pytest.approx((0.5 * 1 + 0.1 * 3) / 4)
-    assert found["pairs/agreement"] == pytest.approx((1 + 2 / 2) / 4)  # not the mean of 1 and 1/3
-    assert found["pairs/tie_share"] == 0.5
-    assert found["pairs/first_visit_group_size_exact"] == 2.0
-    assert found["pairs/non_singleton_share_exact"] == 0.5
-
-
-def test_updates_without_pairs_leave_their_means_out() -> None:
-    found = mechanism({"pairs/accepted": [0.0, 2.0], "pairs/contrast": [None, 0.5], "pairs/wins": [0.0, 2.0],
-                       "pairs/ties": [0.0, 0.0], "pairs/losses": [0.0, 0.0]})  # fmt: skip
-    assert (found["pairs/contrast"], found["pairs/agreement"]) == (0.5, 1.0)
-    assert "pairs/contrast" not in mechanism({"pairs/accepted": [0.0], "pairs/contrast": [None]})
 
 
 def test_facts_of_a_run_say_what_made_it(tmp_path: Path) -> None:
