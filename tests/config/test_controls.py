@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from mcgpo_controls import CONTROLS, table
 
 from creditlab.cli import compose_job
 from creditlab.credit.folds import Same
@@ -15,8 +14,6 @@ from creditlab.credit.match import RubricOnly, ShuffledRubric, StateOnly
 from creditlab.credit.shaping import RubricProgress, ScoreProgress
 from creditlab.credit.weighting import Uniform
 
-PAGE = Path(__file__).parents[2] / "docs" / "methods" / "mcgpo.md"
-HEADING = "| control | command | differs from | in |"
 PLAIN = {"full method", "task loss alone: GraphGPO"}
 PAIR = {
     "shuffled rubric": {"match": ShuffledRubric()},
@@ -32,21 +29,9 @@ PAIR = {
 SHAPING = {"GraphGPO + rubric shaping": RubricProgress(), "scorer-matched shaping": ScoreProgress()}
 
 
-def table() -> dict[str, tuple[str, str, list[str]]]:
-    """Command, plain run and changed settings of every control."""
-    _, _, text = PAGE.read_text(encoding="utf-8").partition(f"{HEADING}\n")
-    lines = [line for line in text.partition("\n\n")[0].splitlines()[1:] if line]
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    return {
-        name: (command.strip("`"), plain.strip("`"), re.findall(r"`([^`]+)`", keys)) for name, command, plain, keys in cells
-    }
-
-
-CONTROLS = {name: row for name, row in table().items() if name not in PLAIN}
-
-
 def test_every_control_of_the_paper_is_there() -> None:
     assert set(table()) == {*PLAIN, *PAIR, *SHAPING}
+    assert set(CONTROLS) == {*PAIR, *SHAPING}
 
 
 @pytest.mark.parametrize("name", CONTROLS)

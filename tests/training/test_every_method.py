@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mcgpo_controls import CONTROLS
 from numpy.typing import NDArray
 from past_runs import without_figures
 
@@ -34,12 +35,6 @@ ENVIRONMENTS = {
     "webshop": ("env=webshop", "env.products=20", "env.kinds=2", "env.breadth=3", "env.held_out=10", "env.nouns=rules"),
 }
 METHODS = [f"method={name}" for name in registry().names("method")]
-CONTROLS = [
-    "method=mcgpo match=shuffled_rubric", "method=mcgpo method.pair.labels=candidate_progress",
-    "method=mcgpo method.pair_weight=0", "method=graphgpo shaping=rubric_progress",
-    "method=graphgpo shaping=score_progress", "method=mcgpo fold=same", "method=mcgpo weighting=uniform",
-    "method=mcgpo fold=same weighting=uniform", "method=mcgpo match=state_only", "method=mcgpo match=rubric_only",
-]  # fmt: skip
 OTHERS = ["method=covgpo method@base=mcgpo", "method=gigpo match=hidden_state aux=pair", "method=ccpo method.hidden=false"]
 
 
@@ -55,7 +50,7 @@ def job(folder: Path, line: str, env: str) -> Job:
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)
-@pytest.mark.parametrize("line", METHODS + CONTROLS + OTHERS)
+@pytest.mark.parametrize("line", [*METHODS, *(command for command, _, _ in CONTROLS.values()), *OTHERS])
 def test_three_updates(folder: Path, line: str, env: str, monkeypatch: pytest.MonkeyPatch) -> None:
     without_figures(monkeypatch)
     run, calls = job(folder, line, env), list[int]()
