@@ -18,6 +18,8 @@ from creditlab import evaluate
 from creditlab.cli import compose_job
 from creditlab.config import Job
 from creditlab.environments.alfworld.environment import ALFWorld
+from creditlab.environments.alfworld.families import PICK
+from creditlab.environments.alfworld.generator import generate
 from creditlab.training.session import train
 
 TINY = (
@@ -178,6 +180,46 @@ def test_a_model_folder_alone_plays_with_the_defaults(run: Path, capsys: pytest.
     assert not (folder / "evaluations").exists()
     own = [override for override in TINY if override.startswith(("env.", "evaluation."))]
     assert result(capsys, f"model.path={folder}", *own)["metrics"] == logged(run, 2)
+
+
+def packed(path: Path, *seeds: int) -> Path:
+    """A packed file of generated games, one for each seed."""
+    games = [generate(PICK, "bathroom", seed) for seed in seeds]
+    lines = [
+        {"path": f"{path.stem}/{game.name}", "task": game.task, "task_type": PICK, "floor_plan": f"FloorPlan{game.plan}"}
+        | {"pddl_problem": game.problem}
+        for game in games
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_games_of_a_packed_file_are_played_from_the_one_beside_it(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The panel is of the held-out games, whatever their place is called and whichever games are for training."""
+    folder = run / "checkpoints" / "update-000002" / "model"
+    games = packed(tmp_path / "mine" / "train.jsonl", 1, 2)
+    packed(games.with_name("valid_seen.jsonl"), 1, 3, 4, 5)  # the first is a training game and no held-out one
+    words = (f"model.path={folder}", "evaluation.episodes=5", "env.horizon=3")
+    facts = result(capsys, *words, f"env.games={games}")
+    environment = facts["environment"]
+    assert (environment["source"], environment["train_games"], environment["skipped"]) == (str(games), 2, {})
+    assert facts["configuration"]["env"]["games"] == str(games)
+    assert (facts["panel"]["name"], facts["metrics"]["val/episodes"]) == ("alfworld-5", 5)
+    again = result(capsys, *words, f"env.games={games}")
+    assert (again["panel"], again["metrics"]) == (facts["panel"], facts["metrics"])
+
+    def panel(*more: str) -> str:
+        return str(result(capsys, *words, *more)["panel"]["hash"])
+
+    elsewhere = packed(tmp_path / "copy" / "games.jsonl", 1, 2)
+    packed(elsewhere.with_name("valid_seen.jsonl"), 3, 4, 5)
+    assert panel(f"env.games={elsewhere}") == facts["panel"]["hash"]
+    assert panel() != facts["panel"]["hash"], "the generated games were played"
+    others = packed(tmp_path / "others.jsonl", 3, 4, 6)
+    assert panel(f"env.games={games}", f"env.eval_games={others}") != facts["panel"]["hash"]
 
 
 def test_a_pretrained_model_brings_the_prompt_of_its_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
