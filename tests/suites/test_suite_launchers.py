@@ -21,6 +21,7 @@ from creditlab.suites.hydra_runner import HydraRunner, check_launcher
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.processes import Command
 from creditlab.suites.standing import in_use
+from creditlab.tracking.writing import WriteError
 
 
 def go(
@@ -113,6 +114,18 @@ def test_without_its_warm_start_nothing_more_is_handed_over_and_old_words_are_no
     assert first.message == "the launcher did not start it"
     assert second.message == "its warm start was not made, see corridor · grpo · seed 0"
     assert len(lists) == 1
+
+
+def test_a_log_of_the_launcher_that_cannot_be_written_ends_the_command_with_one_reason(
+    tmp_path: Path, lists: list[Path]
+) -> None:
+    logs = tmp_path / "out" / "logs"
+    logs.parent.mkdir()
+    logs.write_text("")
+    with pytest.raises(WriteError) as error:
+        hand_over(tmp_path, [planned(tmp_path, "grpo")], stand_in)
+    assert str(error.value) == f"cannot write {logs / 'launcher.log'}: File exists; free space and call the command again"
+    assert not lists, "the launcher was started without a log"
 
 
 @pytest.mark.parametrize(
