@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -21,7 +19,7 @@ from creditlab.analysis.results_csv import read_results
 from creditlab.cli import complain, warn_failed_plugins
 from creditlab.limits import try_writing
 from creditlab.options import ConfigError, did_you_mean
-from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, end_when_told, tell
+from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, end_when_told, handling, tell
 from creditlab.suites.board import Board, State, Status, say
 from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.hydra_runner import LOCAL, HydraRunner
@@ -92,7 +90,9 @@ def _run_suite(request: Request, console: Console) -> int:
     if request.plan_only:
         return 0
     _check_folders(out=request.out, records=request.records)
-    with Board(statuses, console, lambda run: _keep(request, run)) as board, _signals() as stop:
+    stop: list[int] = []  # the signals that came, upon which the runs at work are ended in order
+    noting = handling(lambda signum, frame: stop.append(signum))
+    with Board(statuses, console, lambda run: _keep(request, run)) as board, noting:
         _runner(request).run(statuses, board, stop)
     found = _collect(request, statuses, records)
     files = _compare(request, statuses, found, console, interrupted=bool(stop))
@@ -163,22 +163,6 @@ def _check_folders(**folders: Path) -> None:
             try_writing(folder)
         except OSError as error:
             raise ConfigError(f"{key}={folder}: cannot write there: {error.strerror}; choose another folder") from None
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Collects interrupt and termination signals, so that the runs at work can be ended in order."""
-    received: list[int] = []
-
-    def note(signum: int, frame: FrameType | None) -> None:
-        received.append(signum)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
 
 
 def _collect(request: Request, statuses: Sequence[Status], records: Mapping[int, dict[str, Any] | None]) -> list[Collected]:

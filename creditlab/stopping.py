@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from creditlab.plaintext import printable
@@ -15,6 +17,10 @@ EXIT_MISTAKE = 2
 """Exit code of a command whose configuration or arguments are wrong."""
 EXIT_INTERRUPTED = 130
 """Exit code of an interrupted command, as a shell gives it for Ctrl-C."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Those that ask a command to end."""
+Handler = Callable[[int, FrameType | None], None]
 
 
 def end_when_told() -> None:
@@ -27,8 +33,19 @@ def end_when_told() -> None:
         tell("interrupted")
         os._exit(EXIT_INTERRUPTED)  # an exception might be caught by whatever is just being imported
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         signal.signal(number, end)
+
+
+@contextmanager
+def handling(handler: Handler) -> Iterator[None]:
+    """Answers interrupt and termination signals with `handler` during what is within, and as before after it."""
+    previous = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, earlier in previous.items():
+            signal.signal(number, earlier)
 
 
 def tell(message: str, program: str = "creditlab", *, every_rank: bool = False) -> None:

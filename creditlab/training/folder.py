@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -19,6 +19,7 @@ from types import FrameType
 from creditlab.config import Job
 from creditlab.learner.distributed import gather_texts, rank, world_size
 from creditlab.registry import ConfigError
+from creditlab.stopping import SIGNALS, Handler, handling
 from creditlab.tracking.jsonl import STEP, read
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore, store_of
 from creditlab.training.failure import agreed
@@ -154,13 +155,12 @@ def _trained(folder: Path) -> bool:
 SAME_REQUEST = 5.0
 """Seconds after a signal within which another one is the same request: on several ranks a terminal's Ctrl-C arrives once
 from the terminal and again, maybe as SIGTERM, from the launcher."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
     """Ends what is within at once on a termination signal, as on Ctrl-C: raises KeyboardInterrupt."""
-    with _handling(_stop_at(1)):
+    with handling(_stop_at(1)):
         yield
 
 
@@ -168,7 +168,7 @@ def terminable() -> Iterator[None]:
 def interruption() -> Iterator[list[int]]:
     """Collects interrupt and termination signals: the first asks for an orderly end, a second one ends at once."""
     received: list[int] = []
-    with _handling(_stop_at(2, received)):
+    with handling(_stop_at(2, received)):
         yield received
 
 
@@ -176,9 +176,6 @@ def ignore_signals() -> None:
     """From here on a rank ends by itself: launchers end all of them as soon as the first one is gone."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-
-
-Handler = Callable[[int, FrameType | None], None]
 
 
 def _stop_at(request: int, received: list[int] | None = None) -> Handler:
@@ -195,13 +192,3 @@ def _stop_at(request: int, received: list[int] | None = None) -> Handler:
             raise KeyboardInterrupt
 
     return handle
-
-
-@contextmanager
-def _handling(handler: Handler) -> Iterator[None]:
-    previous = {number: signal.signal(number, handler) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, earlier in previous.items():
-            signal.signal(number, earlier)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,26 @@ def test_a_run_leaves_its_record_as_soon_as_it_is_over(tmp_path: Path, stood_in:
     assert compare.main(words(tmp_path)) == 0
     assert kept == [True]
     assert read_record(records_of(tmp_path), second) is not None
+
+
+def test_a_command_that_is_interrupted_ends_in_order_with_the_signals_as_before(
+    tmp_path: Path, stood_in: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both signals come while the first run is being started; the second one is not begun."""
+    asked: list[PlannedRun] = []
+
+    def command(run: PlannedRun) -> list[str]:
+        asked.append(run)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(os.getpid(), number)
+        return stand_in(run)
+
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    stood_in(command)
+    assert compare.main(words(tmp_path)) == 130
+    assert capsys.readouterr().err == "creditlab: interrupted with 0 of 2 runs finished; the same command goes on\n"
+    assert len(asked) == 1
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_a_record_that_cannot_be_written_ends_no_run_and_is_told_of(
