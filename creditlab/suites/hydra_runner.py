@@ -156,7 +156,7 @@ class HydraRunner:
         log = self._folder / "logs" / "launcher.log"
         with writing(log, "call the command again"):
             log.parent.mkdir(parents=True, exist_ok=True)
-            log.touch()
+            log.open("ab").close()
         for path in (log, *(log_path(self._folder, status.run) for status in todo)):
             self._begins[path] = path.stat().st_size if path.exists() else 0
         with log.open("ab") as file:

@@ -12,6 +12,13 @@ from typing import BinaryIO
 
 from safetensors import SafetensorError
 
+_FREE_SPACE = "free space"
+_REMEDIES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable"),
+    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR), "remove what is in its place"),
+}
+"""What to do about a number of the system's errors; most of the others say that a disk is full."""
+
 
 class WriteError(RuntimeError):
     """A file of a run cannot be written."""
@@ -26,9 +33,8 @@ def writing(path: Path, then: str = "continue with resume=true") -> Iterator[Non
         # the library of tokenizers reports a full disk as a bare Exception
         if not isinstance(error, (OSError, SafetensorError)) and type(error) is not Exception:
             raise
-        closed = isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())
-        remedy = "make it writable" if closed else "free space"
+        remedy = _REMEDIES.get(error.errno or 0, _FREE_SPACE) if isinstance(error, OSError) else _FREE_SPACE
         raise WriteError(f"cannot write {path}: {reason}; {remedy} and {then}") from error
 
 

@@ -124,7 +124,10 @@ def test_results_are_shown_where_their_files_cannot_be_written(tmp_path: Path, c
     assert compare.main(words) == 1
     shown = capsys.readouterr()
     assert "Paired differences to grpo" in shown.out
-    assert shown.err == f"creditlab: cannot write {taken}: Is a directory; free space and call the command again\n"
+    assert (
+        shown.err
+        == f"creditlab: cannot write {taken}: Is a directory; remove what is in its place and call the command again\n"
+    )
 
 
 def test_a_place_of_records_that_cannot_be_looked_at_is_named(tmp_path: Path) -> None:

@@ -116,15 +116,20 @@ def test_without_its_warm_start_nothing_more_is_handed_over_and_old_words_are_no
     assert len(lists) == 1
 
 
+@pytest.mark.parametrize(("in_the_way", "reason"), [("file", "File exists"), ("folder", "Is a directory")])
 def test_a_log_of_the_launcher_that_cannot_be_written_ends_the_command_with_one_reason(
-    tmp_path: Path, lists: list[Path]
+    tmp_path: Path, lists: list[Path], in_the_way: str, reason: str
 ) -> None:
     logs = tmp_path / "out" / "logs"
-    logs.parent.mkdir()
-    logs.write_text("")
+    if in_the_way == "file":
+        logs.parent.mkdir()
+        logs.write_text("")
+    else:
+        (logs / "launcher.log").mkdir(parents=True)
     with pytest.raises(WriteError) as error:
         hand_over(tmp_path, [planned(tmp_path, "grpo")], stand_in)
-    assert str(error.value) == f"cannot write {logs / 'launcher.log'}: File exists; free space and call the command again"
+    remedy = "remove what is in its place and call the command again"
+    assert str(error.value) == f"cannot write {logs / 'launcher.log'}: {reason}; {remedy}"
     assert not lists, "the launcher was started without a log"
 
 

@@ -39,6 +39,6 @@ def test_what_a_killed_process_left_is_taken_over(tmp_path: Path) -> None:
 def test_a_write_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "folder"
     path.mkdir()
-    with pytest.raises(WriteError, match=r"cannot write .*folder: Is a directory; free space and go on"):
+    with pytest.raises(WriteError, match=r"cannot write .*folder: Is a directory; remove what is in its place and go on"):
         put(path, b"content", "go on")
     assert list(tmp_path.iterdir()) == [path]
