@@ -16,7 +16,7 @@ from creditlab.tracking import metrics as names
 from creditlab.tracking.events import Listener, Metrics, Run, Summary
 from creditlab.tracking.jsonl import read
 from creditlab.tracking.summary import evaluations, summarise
-from creditlab.tracking.text import duration, encodable, percent, sparkline
+from creditlab.tracking.text import RATE_NOTE, duration, encodable, percent, rate, sparkline
 
 Mode = Literal["auto", "live", "plain", "quiet"]
 
@@ -105,7 +105,10 @@ class ConsoleListener(Listener):
         total = summary.metrics.get(names.TIME_TOTAL, self._clock() - self._began)
         spent = {phase: summary.metrics.get(key, self._spent[phase]) for phase, key in _PHASES.items()}
         self._say(f"{summary.status} in {duration(total)}", style="bold")
-        self._table(("held-out success", ""), _result_rows([self._records[step] for step in sorted(self._records)]))
+        rows = _result_rows([self._records[step] for step in sorted(self._records)])
+        self._table(("held-out success", ""), rows)
+        if rows:
+            self._say(RATE_NOTE)
         self._table(("time", "", "share"), _time_rows(spent, total))
         width = max((len(label) for label in summary.paths), default=0)
         for label, path in summary.paths.items():
@@ -177,14 +180,14 @@ class _Bars(Progress):
 
 
 def _update_line(metrics: Metrics) -> str:
-    """Success, reward, loss and where the time went, whichever are there."""
+    """Success, reward, the loss that was minimised and where the time went, whichever are there."""
     parts = []
     if names.SUCCESS_RATE in metrics:
         parts.append(f"success {percent(metrics[names.SUCCESS_RATE])}")
     if names.REWARD in metrics:
         parts.append(f"reward {metrics[names.REWARD]:.2f}")
-    if names.PG_LOSS in metrics:
-        parts.append(f"loss {metrics[names.PG_LOSS]:+.4f}")
+    if names.LOSS in metrics:
+        parts.append(f"loss {metrics[names.LOSS]:+.4f}")
     environment = metrics.get(names.TIME_ENVIRONMENT, 0.0)
     seconds = {
         "env": environment,
@@ -206,9 +209,8 @@ def _evaluation_line(metrics: Metrics) -> str:
 
 
 def _success(metrics: Metrics) -> str:
-    """Held-out success with its standard error, both in percent."""
-    error = metrics.get(names.VAL_SUCCESS_SE)
-    return percent(metrics[names.VAL_SUCCESS]) + ("" if error is None else f" ± {100 * error:.1f}")
+    """Held-out success with what is known of its error, in percent."""
+    return rate(metrics[names.VAL_SUCCESS], metrics.get(names.VAL_SUCCESS_SE), metrics.get(names.VAL_EPISODES, 0))
 
 
 def _result_rows(records: list[dict[str, float]]) -> list[tuple[str, ...]]:

@@ -9,6 +9,8 @@ from creditlab.plaintext import printable
 _BARS = "▁▂▃▄▅▆▇█"
 _SMALLEST_SPAN = 0.1
 """A curve flatter than ten points is not blown up to full height."""
+RATE_NOTE = "± is one standard error; where none or all of n tasks are solved, the 95 % bound is 3/n away"
+"""What the numbers beside a success rate are, to be said once below a table of `rate`."""
 
 
 def encodable(text: str, encoding: str) -> str:
@@ -20,6 +22,20 @@ def encodable(text: str, encoding: str) -> str:
 def percent(share: float) -> str:
     """A share as a percentage with one decimal."""
     return f"{100 * share:.1f} %"
+
+
+def rate(share: float, error: float | None, episodes: float, tasks: float | None = None) -> str:
+    """A success rate with its standard error, both in percent.
+
+    Where none or all of the episodes were solved that error is 0 and says nothing. The 95 % bound 3/n stands there instead,
+    with n the number of `tasks` where that is not the number of episodes: those of one task are no independent draws.
+    """
+    if 0 < share < 1:
+        return percent(share) + ("" if error is None else f" ± {100 * error:.1f}")
+    if not episodes:
+        return percent(share)
+    bound = min(1.0, 3 / (tasks or episodes))
+    return f"{percent(share)} of {episodes:.0f} episodes, 95 % bound {percent(abs(share - bound))}"
 
 
 def duration(seconds: float) -> str:

@@ -49,7 +49,8 @@ def make_run(folder: Path, resumed: int | None = None) -> Run:
 UPDATE = {
     "episode/success_rate": 0.5,
     "episode/reward/mean": 4.25,
-    "actor/pg_loss": -0.0125,
+    "actor/pg_loss": 0.5,
+    "actor/loss": -0.0125,
     "timing_s/gen": 1.0,
     "timing_s/env": 0.25,
     "timing_s/update_actor": 1.0,
@@ -76,6 +77,23 @@ def test_evaluations_show_success_its_error_and_the_curve_so_far(tmp_path: Path)
     first, second = stream.getvalue().splitlines()[2:]
     assert first == "warm start  success 25.0 % ± 3.0  ▁"
     assert second == "evaluation after 4  success 60.0 % ± 3.1  turns 8.2  ▁█"
+
+
+def test_a_rate_without_a_spread_shows_its_bound_and_the_signs_are_explained_once(tmp_path: Path) -> None:
+    """Rule of three: after 0 of 16 the rate is below 3/16 = 18.75 % with 95 % confidence, after 2 of 2 anything above 0."""
+    listener, stream = listen()
+    listener.on_start(make_run(tmp_path))
+    for step, (success, episodes) in enumerate(((0.0, 16.0), (1.0, 40.0), (1.0, 2.0))):
+        listener.on_evaluation(step, {"val/success_rate": success, "val/success_rate_se": 0.0, "val/episodes": episodes})
+    listener.on_evaluation(3, {"val/success_rate": 0.5, "val/success_rate_se": 0.125, "val/episodes": 16.0})
+    listener.on_finish(Summary("finished"))
+    text = stream.getvalue()
+    assert "│ warm start               │ 0.0 % of 16 episodes, 95 % bound 18.8 %   │" in text
+    assert "│ after update 1           │ 100.0 % of 40 episodes, 95 % bound 92.5 % │" in text
+    assert "│ after update 2           │ 100.0 % of 2 episodes, 95 % bound 0.0 %   │" in text
+    assert "│ after update 3           │ 50.0 % ± 12.5                             │" in text
+    assert "± 0.0" not in text
+    assert text.count("standard error") == 1
 
 
 @pytest.mark.parametrize("mode", ["plain", "live"])
