@@ -23,6 +23,8 @@ _SECONDS: Final = (
     "the warm start, evaluations, and what was repeated after a run was killed."
 )
 
+_NO_AREA: Final = "AUC: every run has one evaluation, which has no area; it needs two"
+
 
 def tables(comparison: Comparison) -> list[Table]:
     """Every table of a report, in its order, without those that would be empty."""
@@ -48,7 +50,10 @@ def results_table(comparison: Comparison) -> Table:
         counts = {len(summary.per_seed) for summary in found.values()}
         cells = [_mean(summary, comparison.digits) for summary in found.values()]
         rows.append((setting, entry, *cells, str(max(counts))))
-        notes += _notes(setting, entry, [remark for summary in found.values() for remark in summary.remarks])
+        told = [summary for measure, summary in found.items() if not _said_once(comparison, measure)]
+        notes += _notes(setting, entry, [remark for summary in told for remark in summary.remarks])
+    if _said_once(comparison, "auc"):
+        notes.append(_NO_AREA)
     columns = ("setting", "entry", *map(comparison.label, MEASURES), "seeds")
     return Table("Results, mean ± sample SD over seeds", columns, tuple(rows), tuple(notes))
 
@@ -60,7 +65,7 @@ def differences_table(comparison: Comparison) -> Table:
         remarks: list[str] = []
         for measure in MEASURES:
             found = comparison.difference(entry, setting, measure)
-            remarks += found.remarks
+            remarks += () if _said_once(comparison, measure) else found.remarks
             rows.append((setting, entry, comparison.label(measure), *_difference(found, comparison.digits)))
         notes += _notes(setting, entry, remarks)
     columns = ("setting", "entry", "measure", "difference", "95 % interval", "pairs", "the interval")
@@ -292,6 +297,11 @@ def _estimates(estimates: Sequence[Estimate | None], digits: int) -> list[str]:
 
 def _notes(place: str, entry: str, remarks: Sequence[str]) -> list[str]:
     return [f"{place}, {entry}: {remark}" for remark in dict.fromkeys(remarks)]
+
+
+def _said_once(comparison: Comparison, measure: Measure) -> bool:
+    """Whether no run at all has what the measure needs: one note says so, not one of every entry."""
+    return measure == "auc" and all(len(curve.values) == 1 for curve in comparison.curves)
 
 
 def _because(reason: str) -> str:

@@ -66,11 +66,18 @@ class Status:
             return ""
         parts = [f"update {max(0, self.at.update)}/{self.run.updates}"]
         if self.at.success is not None:
-            parts.append(f"success {percent(self.at.success)}")
+            parts.append(f"success {percent(self.at.success)}{self._when}")
         remaining = self.at.remaining(self.run.updates)
-        if self.state in (State.RUNNING, State.ELSEWHERE) and remaining is not None:
+        if self.state in (State.RUNNING, State.ELSEWHERE) and remaining:
             parts.append(f"{duration(remaining)} left")
         return ", ".join(parts)
+
+    @property
+    def _when(self) -> str:
+        """When the success was measured, where that was before the update it stands beside."""
+        if self.at.measured in (None, self.at.update):
+            return ""
+        return f" after update {self.at.measured}" if self.at.measured else " after the warm start"
 
 
 def say(console: Console, text: str, style: str = "") -> None:

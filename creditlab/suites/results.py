@@ -97,12 +97,24 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
     Long names in cells are cut in the middle; the files have them in full.
     """
     for setting in comparison.settings:
-        for table in _main_tables(comparison, setting):
+        results, *others = _main_tables(comparison, setting)
+        _print(results, console)
+        if setting == comparison.settings[0]:
+            say(console, f"  {_legend(comparison)}")
+        for table in others:
             _print(table, console)
     for table in further:
         _print(without_setting(table, comparison.settings[0]), console)
     for caution in cautions(comparison, {}):
         say(console, f"caution: {caution}", "yellow")
+
+
+def _legend(comparison: Comparison) -> str:
+    """What the measures are, in one line."""
+    k = comparison.k
+    end = f"L{k}: mean of a run's last {k} evaluations; final: the last one"
+    end = end if k > 1 else "L1, final: a run's last evaluation"
+    return f"{end}; AUC: mean height of its curve over the updates, the area by their span"
 
 
 def _main_tables(comparison: Comparison, setting: str) -> list[Table]:

@@ -29,6 +29,8 @@ class Standing:
     """The newest held-out success, a share."""
     seconds: float | None
     """Mean wall-clock seconds of an update, evaluations included; None before the first one."""
+    measured: int | None = None
+    """Update after which that success was measured; None where it is the last one."""
 
     def remaining(self, updates: int) -> float | None:
         """Expected seconds up to the last update."""
@@ -57,8 +59,10 @@ def standing(run: PlannedRun) -> Standing:
             f"{run.label}: {run.folder} was trained up to update {last} and lacks the evaluation after update "
             f"{max(missing)}; set training.updates to a number at which it was evaluated, or remove the folder"
         )
-    success = next((record[m.VAL_SUCCESS] for record in reversed(records) if m.VAL_SUCCESS in record), None)
-    return Standing(last, not missing, success, _seconds(records))
+    newest = next((record for record in reversed(records) if m.VAL_SUCCESS in record), None)
+    if newest is None:
+        return Standing(last, not missing, None, _seconds(records))
+    return Standing(last, not missing, newest[m.VAL_SUCCESS], _seconds(records), int(newest[STEP]))
 
 
 def evaluated(records: Sequence[Mapping[str, float]]) -> set[int]:

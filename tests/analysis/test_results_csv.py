@@ -289,6 +289,29 @@ def test_a_compared_table_says_what_nobody_could_check(tmp_path: Path, capsys: p
     assert "caution: One seed gives no interval" in shown
 
 
+def test_a_table_of_one_value_a_run_says_once_that_it_has_no_area(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + "".join(f"{method},a,{s},9,4{s}\n" for method in ("grpo", "rloo", "gigpo") for s in (0, 1)))
+    assert compare.main([f"table={path}"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("has no area") == 1
+    assert "do not both have AUC" not in shown
+
+
+@pytest.mark.parametrize(
+    ("last", "meaning"), [(2, "L2: mean of a run's last 2 evaluations; final: the last one"), (1, "L1, final: a run's last")]
+)
+def test_the_measures_are_explained_under_the_results(
+    tmp_path: Path, last: int, meaning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + "".join(f"{method},a,0,{update},41.5\n" for method in ("grpo", "rloo") for update in (0, 9)))
+    assert compare.main([f"table={path}", f"last={last}"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.index(meaning) < shown.index("Paired differences")
+    assert shown.count("AUC: mean height of its curve over the updates") == 1
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=80))
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:

@@ -149,6 +149,11 @@ def test_the_display_counts_updates_success_and_the_time_that_is_left(tmp_path: 
     # two updates took 2 · 2 s and one evaluation 1 s: 2.5 s each, two are left
     assert status.progress == "update 2/4, success 62.5 %, 5.0 s left"
     assert not status.at.finished
+    # at the last update, before its evaluation: the success is that of an earlier one, and updates are no more to come
+    later = [line(step, evaluated=False) for step in (3, 4)]
+    write_run(run, [line(0, evaluated=True), line(1, evaluated=False), line(2, evaluated=True, success=0.625), *later])
+    status.look()
+    assert status.progress == "update 4/4, success 62.5 % after update 2"
     write_run(run, whole(run))
     status.look()
     assert status.at.finished
