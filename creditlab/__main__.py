@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Sequence
 
-from creditlab.stopping import end_when_told
+from creditlab.stopping import run_command
 
 
 def main() -> None:
     """Composes the configuration from the command line, trains, and turns a user's mistake into one line on stderr."""
-    end_when_told()  # before the imports, which take seconds
-    from creditlab.cli import run
+    run_command(_run)
 
-    sys.exit(run(sys.argv[1:]))
+
+def _run(arguments: Sequence[str]) -> int:
+    from creditlab.cli import run  # takes seconds, in which a signal is answered already
+
+    return run(arguments)
 
 
 if __name__ == "__main__":

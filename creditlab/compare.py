@@ -19,7 +19,7 @@ from creditlab.analysis.results_csv import read_results
 from creditlab.cli import complain, warn_failed_plugins
 from creditlab.limits import try_writing
 from creditlab.options import ConfigError, did_you_mean
-from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, end_when_told, handling, tell
+from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, handling, run_command, tell
 from creditlab.suites.board import Board, State, Status, say
 from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.hydra_runner import LOCAL, HydraRunner
@@ -265,5 +265,4 @@ def _compare_table(request: TableRequest, console: Console) -> int:
 
 
 if __name__ == "__main__":
-    end_when_told()
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

@@ -24,10 +24,10 @@ from creditlab.options import ConfigError, unknown_key
 from creditlab.overrides import check_seeds, read_value, written
 from creditlab.plaintext import clean
 from creditlab.registry import registry
-from creditlab.stopping import EXIT_FAILED, end_when_told
+from creditlab.stopping import EXIT_FAILED, run_command
 from creditlab.tracking import ConsoleListener, Metrics
 from creditlab.tracking import metrics as m
-from creditlab.tracking.text import duration, encodable, percent
+from creditlab.tracking.text import RATE_NOTE, duration, encodable, percent, rate
 from creditlab.tracking.writing import WriteError
 from creditlab.training.manifest import made_with, manifest, write_json
 from creditlab.training.past_run import LAST, Chosen, PastRun, open_run
@@ -298,7 +298,9 @@ def _print(console: Console, facts: Mapping[str, Any]) -> None:
     for label, value, show in _rows(together):
         cells = [show(value(together))]
         if label == SUCCESS:
-            cells[0] += f" ± {100 * together[m.VAL_SUCCESS_SE]:.1f}"
+            episodes = together[m.VAL_EPISODES]
+            tasks = min(episodes, panel["episodes"])
+            cells[0] = rate(together[m.VAL_SUCCESS], together[m.VAL_SUCCESS_SE], episodes, tasks)
         if several:
             each = [value(metrics) for metrics in facts["by_seed"].values()]
             cells += [show(min(each)), show(max(each))]
@@ -306,6 +308,7 @@ def _print(console: Console, facts: Mapping[str, Any]) -> None:
     if facts["logged_success_rate"] is not None and not facts["changed"]:
         table.add_row("logged by the run", percent(facts["logged_success_rate"]))
     console.print(table)
+    console.print(Text(encodable(RATE_NOTE, console.encoding)), soft_wrap=True)
 
 
 def _rows(metrics: Metrics) -> list[tuple[str, Callable[[Metrics], float], Callable[[float], str]]]:
@@ -336,9 +339,8 @@ def _write(request: Request, facts: Mapping[str, Any], report: Callable[[str], N
     if path is None:
         return 0
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, facts, "evaluate again, or give json=-")
-    except (OSError, WriteError) as error:
+        write_json(path, facts, "evaluate again, or write elsewhere with json=<file>")
+    except WriteError as error:
         report(str(error))
         return EXIT_FAILED
     return 0
@@ -363,5 +365,4 @@ def _check_writable(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    end_when_told()
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from creditlab.cli import compose_job, warn_failed_plugins
 from creditlab.plaintext import gibibytes
-from creditlab.stopping import EXIT_MISTAKE, tell
+from creditlab.stopping import EXIT_MISTAKE, run_command, tell
 from creditlab.training.memory import Estimate, estimate
 
 OUTPUTS = ("table", "json")
@@ -69,4 +69,4 @@ def _table(found: Estimate) -> Table:
 
 if __name__ == "__main__":
     warn_failed_plugins()
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

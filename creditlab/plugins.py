@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_type_hints
@@ -16,7 +15,7 @@ from creditlab.hookspecs import GROUPS
 from creditlab.options import did_you_mean, option_docs, options_model, shown, type_name
 from creditlab.plaintext import printable
 from creditlab.registry import Component, Registry, registry
-from creditlab.stopping import EXIT_MISTAKE, tell
+from creditlab.stopping import EXIT_MISTAKE, run_command, tell
 
 
 def main(arguments: Sequence[str], console: Console | None = None, found: Registry | None = None) -> int:
@@ -100,4 +99,4 @@ def _indented(console: Console, columns: int, text: str | Text) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

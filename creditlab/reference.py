@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from creditlab.cli import warn_failed_plugins
 from creditlab.config import SECTION_CLASSES
 from creditlab.hookspecs import GROUPS, PROJECT
 from creditlab.plugins import Option, facts, options
 from creditlab.registry import Component, Registry, registry
+from creditlab.stopping import run_command
 from creditlab.training.settings import RunSettings
 
 TITLE = """# Option reference
@@ -87,6 +88,12 @@ def _text(text: str) -> str:
     return _CODE_OR_SPECIAL.sub(lambda found: found[1] or f"\\{found[2]}", " ".join(text.split()))
 
 
-if __name__ == "__main__":
+def main(arguments: Sequence[str]) -> int:
+    """Prints the page, whatever the arguments; returns the exit code."""
     warn_failed_plugins()  # the page lacks their components
     sys.stdout.write(reference())
+    return 0
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 from creditlab.plaintext import printable
 
@@ -15,6 +17,8 @@ EXIT_FAILED = 1
 """Exit code of a run that cannot go on."""
 EXIT_MISTAKE = 2
 """Exit code of a command whose configuration or arguments are wrong."""
+EXIT_UNREAD = 141
+"""Exit code of a command whose reader is gone, as a shell gives it for SIGPIPE."""
 EXIT_INTERRUPTED = 130
 """Exit code of an interrupted command, as a shell gives it for Ctrl-C."""
 
@@ -35,6 +39,34 @@ def end_when_told() -> None:
 
     for number in SIGNALS:
         signal.signal(number, end)
+
+
+def run_command(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """Ends the process with what `main` returns for its arguments; quietly where nobody reads on, as before `| head`.
+
+    SIGPIPE stays ignored: a pipe or socket of the run itself that breaks must not end it without a word.
+    """
+    end_when_told()
+    try:
+        try:
+            code = main(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        unread = [stream for stream in (sys.stdout, sys.stderr) if _is_unread(stream.fileno())]
+        if not unread:
+            raise
+        for stream in unread:  # otherwise the interpreter complains when it flushes what is left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        code = EXIT_UNREAD
+    sys.exit(code)
+
+
+def _is_unread(descriptor: int) -> bool:
+    """Whether what is written there meets no reader any more."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from creditlab.doctor.packages import PACKAGE, base_items, extra_items, install_
 from creditlab.doctor.probe import Answer, Probe
 from creditlab.doctor.report import show, to_json, works
 from creditlab.doctor.shop import shop_items
-from creditlab.stopping import EXIT_MISTAKE, end_when_told, tell
+from creditlab.stopping import EXIT_MISTAKE, run_command, tell
 
 USAGE = """\
 python -m creditlab.doctor [run_root=<folder>] [json=-|<file>]
@@ -141,5 +141,4 @@ def _wandb_items(said: Answer) -> list[Item]:
 
 
 if __name__ == "__main__":
-    end_when_told()
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

@@ -9,7 +9,7 @@ from creditlab.plaintext import printable
 _BARS = "▁▂▃▄▅▆▇█"
 _SMALLEST_SPAN = 0.1
 """A curve flatter than ten points is not blown up to full height."""
-RATE_NOTE = "± is one standard error; where none or all of n tasks are solved, the 95 % bound is 3/n away"
+RATE_NOTE = "± is one standard error; where none or all of n tasks are solved, the bound is 3/n away (95 %)"
 """What the numbers beside a success rate are, to be said once below a table of `rate`."""
 
 
@@ -35,7 +35,7 @@ def rate(share: float, error: float | None, episodes: float, tasks: float | None
     if not episodes:
         return percent(share)
     bound = min(1.0, 3 / (tasks or episodes))
-    return f"{percent(share)} of {episodes:.0f} episodes, 95 % bound {percent(abs(share - bound))}"
+    return f"{percent(share)} of {episodes:.0f}, bound {percent(abs(share - bound))}"
 
 
 def duration(seconds: float) -> str:

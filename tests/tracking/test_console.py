@@ -88,10 +88,10 @@ def test_a_rate_without_a_spread_shows_its_bound_and_the_signs_are_explained_onc
     listener.on_evaluation(3, {"val/success_rate": 0.5, "val/success_rate_se": 0.125, "val/episodes": 16.0})
     listener.on_finish(Summary("finished"))
     text = stream.getvalue()
-    assert "│ warm start               │ 0.0 % of 16 episodes, 95 % bound 18.8 %   │" in text
-    assert "│ after update 1           │ 100.0 % of 40 episodes, 95 % bound 92.5 % │" in text
-    assert "│ after update 2           │ 100.0 % of 2 episodes, 95 % bound 0.0 %   │" in text
-    assert "│ after update 3           │ 50.0 % ± 12.5                             │" in text
+    assert "│ warm start               │ 0.0 % of 16, bound 18.8 %   │" in text
+    assert "│ after update 1           │ 100.0 % of 40, bound 92.5 % │" in text
+    assert "│ after update 2           │ 100.0 % of 2, bound 0.0 %   │" in text
+    assert "│ after update 3           │ 50.0 % ± 12.5               │" in text
     assert "± 0.0" not in text
     assert text.count("standard error") == 1
 

@@ -166,6 +166,9 @@ def test_the_table_and_the_file_say_the_same(run: Path, capsys: pytest.CaptureFi
     ):
         assert text in table
     assert "logged by the run" not in table
+    assert facts["metrics"]["val/success_rate"] == 0
+    assert "0.0 % of 8, bound 75.0 %" in table, "3/4: both seeds play the same four tasks"
+    assert "± is one standard error" in table
     assert evaluate.main(arguments) == 0
     assert list((run / "evaluations").iterdir()) == [path], "the same evaluation has one place"
 
@@ -238,6 +241,22 @@ def test_the_file_of_the_results_can_be_named(run: Path, tmp_path: Path, capsys:
     assert json.loads(path.read_text())["panel"]["episodes"] == 1
     (tmp_path / "file").write_text("")
     assert "cannot write there: " in mistake(capsys, f"run={run}", f"json={tmp_path / 'file' / 'x.json'}")
+
+
+def test_results_that_find_no_place_in_the_run_are_shown_and_the_file_is_named(
+    walked: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = walked.folder / "evaluations"
+    place.write_text("in the way")
+    request, _ = evaluate.read_request([f"run={walked.folder}"])
+    try:
+        assert evaluate._evaluate(walked, request) == 1
+    finally:
+        place.unlink()
+    shown = capsys.readouterr()
+    assert "held-out success" in shown.out
+    assert f"cannot write {place}/update-000002-" in shown.err
+    assert shown.err.endswith("and evaluate again, or write elsewhere with json=<file>\n")
 
 
 def test_best_is_the_best_evaluation_after_an_update(walked: Job, capsys: pytest.CaptureFixture[str]) -> None:
