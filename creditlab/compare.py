@@ -26,7 +26,7 @@ from creditlab.suites.hydra_runner import LOCAL, HydraRunner
 from creditlab.suites.plan import PlannedRun, plan
 from creditlab.suites.record import read_record, record_of, write_record
 from creditlab.suites.request import Request, TableRequest, read_request
-from creditlab.suites.results import show, track, write, write_suite
+from creditlab.suites.results import facts_of, show, track, write, write_suite
 from creditlab.suites.runner import LocalRunner
 from creditlab.suites.standing import Standing
 from creditlab.suites.suite import shipped_suites
@@ -200,8 +200,10 @@ def _compare(
         return []
     comparison = Comparison([curve for _, curve in found], baseline, request.last)
     unfinished = [status for status in statuses if status.state is not State.FINISHED]
-    show(comparison, console)  # before it is written: a full disk must not keep back what took hours
-    files = write_suite(request.out, request.suite.name, [run for run, _ in found], comparison, unfinished)
+    finished = [run for run, _ in found]
+    # before it is written: a full disk must not keep back what took hours
+    show(comparison, console, facts=facts_of(finished, unfinished))
+    files = write_suite(request.out, request.suite.name, finished, comparison, unfinished)
     if not interrupted:
         for warning in track(request.out, [status.run for status in statuses], comparison, files):
             say(console, warning, "yellow")

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +360,12 @@ def _check_lengths(job: Job) -> None:
 def credit_parts(job: Job) -> list[Any]:
     """Every component that takes part in credit: method, auxiliary losses, shaping, and the parts below them."""
     return _walk((job.method, *job.aux, job.shaping))
+
+
+def all_parts(job: Job) -> list[Any]:
+    """Every component of a run, with the parts below them; what was put into a job by hand may be none."""
+    chosen = (getattr(job, group) for group in CHOSEN)
+    return _walk((job.method, *job.aux, job.shaping, *(part for part in chosen if is_dataclass(part))))
 
 
 def required_features(job: Job) -> tuple[Feature, ...]:

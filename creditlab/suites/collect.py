@@ -15,7 +15,8 @@ from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import manifest_hash
 from creditlab.tracking import metrics as m
 from creditlab.tracking.jsonl import STEP
-from creditlab.training.manifest import identity
+from creditlab.training.manifest import identity, made_with
+from creditlab.training.sources import code_of, known_code
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,19 @@ class FinishedRun:
             "panel": made["panel"],
             "warm_start": made["warm_start"],
             "environment": made["environment"],
-            "made_with": {key: made.get(key) for key in ("creditlab", "revision", "python", "platform", "packages")},
+            "made_with": made_with(made),
+            "plugin_code": self._plugin_code(),
             "mechanism": mechanism(credit),
             "mechanism_windows": mechanism_windows(credit),
         }
+
+    def _plugin_code(self) -> dict[str, dict[str, Any]]:
+        """By plug-in: what its code was known by in the sittings of the run, each once, and what that is now."""
+        made = self.record["manifest"]
+        sittings = [known_code(sitting) for sitting in (*made.get("sittings", ()), made)]
+        now = known_code({"plugin_code": {name: code_of(name) for name in self.run.plugins}})
+        codes = {name: [code[name] for code in sittings if name in code] for name in sorted({n for c in sittings for n in c})}
+        return {name: {"made_with": list(dict.fromkeys(of)), "installed": now.get(name)} for name, of in codes.items()}
 
 
 def curve_of(finished: FinishedRun) -> Curve:

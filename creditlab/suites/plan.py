@@ -15,6 +15,7 @@ from creditlab.options import ConfigError, shown
 from creditlab.overrides import gives_several, written
 from creditlab.suites.differences import differences
 from creditlab.suites.suite import Entry, Setting, Suite
+from creditlab.training.sources import plugins_of
 
 OF_THE_SUITE = {
     "method": "methods=[grpo,mcgpo] names them",
@@ -60,6 +61,8 @@ class PlannedRun:
     """Its resolved configuration."""
     overrides: tuple[str, ...]
     """What composes it, with the keys that the suite adds."""
+    plugins: tuple[str, ...] = ()
+    """Plug-ins beside creditlab's own that its components come from."""
 
     @property
     def label(self) -> str:
@@ -127,6 +130,7 @@ def _runs(suite: Suite, setting: Setting, entry: Entry, given: Sequence[str], ru
             every=job.settings.evaluation.every,
             config=job.config,
             overrides=(*own, *_added(suite, name, entry, job, run_root, seed)),
+            plugins=plugins_of(job),
         )
 
 

@@ -119,6 +119,8 @@ def _whole(record: Mapping[str, Any]) -> bool:
     made, columns, points = record["manifest"], record["credit"].values(), record["evaluations"]
     if not all(isinstance(made.get(key), dict) for key in ("panel", "environment", "warm_start")):
         return False
+    if not isinstance(made.get("sittings", []), list):
+        return False
     if not all(isinstance(column, list) for column in columns) or not isinstance(points, list) or not points:
         return False
     if not all(isinstance(point, dict) and isinstance(point.get("metrics"), dict) for point in points):

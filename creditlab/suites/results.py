@@ -50,11 +50,15 @@ def write_suite(
     configs = configs_of(finished)
     facts = {
         "suite": suite,
-        "runs": [run.facts for run in finished],
-        "unfinished": [_unfinished(status) for status in unfinished],
+        **facts_of(finished, unfinished),
         "configuration_differences": {setting: differences(by_entry) for setting, by_entry in configs.items()},
     }
     return write(out, comparison, facts, [differences_table(setting, by_entry) for setting, by_entry in configs.items()])
+
+
+def facts_of(finished: Sequence[FinishedRun], unfinished: Sequence[Status] = ()) -> dict[str, Any]:
+    """What made the runs of a suite, and which take no part: what a reader is to be cautioned of follows from it."""
+    return {"runs": [run.facts for run in finished], "unfinished": [_unfinished(status) for status in unfinished]}
 
 
 def write(out: Path, comparison: Comparison, facts: Mapping[str, Any], further: Sequence[Table] = ()) -> list[Path]:
@@ -91,10 +95,13 @@ def track(out: Path, runs: Sequence[PlannedRun], comparison: Comparison, files: 
     return log_comparison(tracking, runs[0].suite, out, facts, rows, files, list(tags))
 
 
-def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()) -> None:
+def show(
+    comparison: Comparison, console: Console, further: Sequence[Table] = (), facts: Mapping[str, Any] | None = None
+) -> None:
     """The results and the paired differences, those of the task score as well, further tables, and what weakens them.
 
-    Long names in cells are cut in the middle; the files have them in full.
+    What weakens them follows from `facts` (`facts_of`) too, where there are any. Long names in cells are cut in the middle;
+    the files have them in full.
     """
     for setting in comparison.settings:
         results, *others = _main_tables(comparison, setting)
@@ -105,7 +112,7 @@ def show(comparison: Comparison, console: Console, further: Sequence[Table] = ()
             _print(table, console)
     for table in further:
         _print(without_setting(table, comparison.settings[0]), console)
-    for caution in cautions(comparison, {}):
+    for caution in cautions(comparison, facts or {}):
         say(console, f"caution: {caution}", "yellow")
 
 

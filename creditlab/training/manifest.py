@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from creditlab.credit.conventions import PRESETS, preset
 from creditlab.environments.protocol import Panel
 from creditlab.registry import ConfigError, part_names, registry
 from creditlab.tracking.writing import put
+from creditlab.training.sources import code_of, digest, plugins_of, version_of
 
 PACKAGES = (
     *("torch", "transformers", "deepspeed", "numpy", "hydra-core", "omegaconf", "wandb", "alfworld", "textworld"),
@@ -25,15 +25,23 @@ PACKAGES = (
 )
 
 
+MODIFIED = "-modified"
+"""Mark of a revision whose checkout has changes; `sources` then tells one change from another."""
+MADE_WITH = ("creditlab", "revision", "sources", "plugin_code", "python", "platform", "packages")
+
+
 def manifest(job: Job, panel: Panel, environment: dict[str, Any], warm_start: dict[str, Any]) -> dict[str, Any]:
-    """Versions, revision, panel, conventions, environment and warm start of a run, as plain data."""
+    """Versions, revision, code of plug-ins, panel, conventions, environment and warm start of a run, as plain data."""
+    revision = _revision()
     return {
         "creditlab": __version__,
-        "revision": _revision(),
+        "revision": revision,
+        "sources": _sources() if revision and revision.endswith(MODIFIED) else None,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: version_of(name) for name in PACKAGES},
         "plugins": sorted({c.package for c in registry().components.values()}),
+        "plugin_code": {plugin: code_of(plugin) for plugin in plugins_of(job)},
         "failed_plugins": dict(registry().failed),
         "configuration_hash": job.hash,
         "convention": job.settings.convention,
@@ -45,8 +53,8 @@ def manifest(job: Job, panel: Panel, environment: dict[str, Any], warm_start: di
 
 
 def made_with(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a manifest may differ between the sittings of one run: versions, revision and machine."""
-    return {key: facts.get(key) for key in ("creditlab", "revision", "python", "platform", "packages")}
+    """What of a manifest may differ between the sittings of one run: versions, revision, code of plug-ins and machine."""
+    return {key: facts.get(key) for key in MADE_WITH}
 
 
 def write_json(path: Path, facts: Mapping[str, Any], then: str = "continue with resume=true") -> None:
@@ -112,23 +120,25 @@ def _conventions(method: Any) -> dict[str, Any]:
     return found
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
 def _revision() -> str | None:
     """The git revision of the checkout the package runs from, marked when it has changes; None outside one."""
-    folder = Path(__file__).resolve().parents[2]
+    folder = _checkout()
     if not (folder / ".git").exists():
         return None
     try:
         head = _git(folder, "rev-parse", "HEAD")
-        return head + ("-modified" if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
+        return head + (MODIFIED if _git(folder, "status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def _sources() -> str | None:
+    """The hash of creditlab's own sources in its checkout, with those of its plug-ins."""
+    return digest(_checkout() / name for name in ("creditlab", "plugins"))
+
+
+def _checkout() -> Path:
+    return Path(__file__).resolve().parents[2]
 
 
 def _git(folder: Path, *arguments: str) -> str:

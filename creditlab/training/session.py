@@ -48,6 +48,7 @@ from creditlab.training.manifest import check_same, check_start, made_with, mani
 from creditlab.training.progress import Progress
 from creditlab.training.ranks import on_all_ranks
 from creditlab.training.seeds import number, task_order
+from creditlab.training.sources import changed_code
 from creditlab.training.start import load_policy, make_policy, needs_reference, warm_start
 
 
@@ -150,6 +151,7 @@ class Session:
         if self.checkpoint and path.exists():
             earlier = read_manifest(path)
             check_same(earlier, facts)
+            self.notes = [*self.notes, *changed_code(earlier, facts)]
             facts["warm_start"] = earlier["warm_start"]
             facts["sittings"] = [*earlier.get("sittings", []), made_with(earlier)]
         return facts

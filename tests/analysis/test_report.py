@@ -329,6 +329,64 @@ def test_code_that_no_revision_holds_is_told_of() -> None:
     assert not any("revision" in text for text in unknown)
 
 
+def test_two_changes_of_one_revision_are_told_apart_by_their_hashes() -> None:
+    """A run of an older version has no hash, which is no difference."""
+    modified = MADE | {"revision": "abc-modified"}
+    first, second = modified | {"sources": "1" * 64}, modified | {"sources": "2" * 64}
+
+    def found(*made: dict[str, Any]) -> list[str]:
+        runs = [{"setting": "near", "made_with": one} for one in made]
+        return [text for text in cautions(Comparison(two(), "grpo", 2), {"runs": runs}) if "code" in text]
+
+    own = "The revision does not say what ran: the code had changes of its own"
+    assert found(first, first) == [f"{own} (abc-modified, sources {'1' * 10})."]
+    assert found(first, second) == [
+        "Runs of near were made with other uncommitted changes of the code, which may make a difference too.",
+        f"{own} (abc-modified, sources {'1' * 10} and abc-modified, sources {'2' * 10}).",
+    ]
+    assert found(modified, first) == [f"{own} (abc-modified and abc-modified, sources {'1' * 10})."]
+
+
+OLD, NEW = "1" * 64, "2" * 64
+
+
+@pytest.mark.parametrize(
+    ("codes", "different", "since"),
+    [
+        ([([OLD], OLD), ([OLD], OLD), None], None, None),
+        ([([OLD], None), ([OLD], None), ([OLD], None)], None, None),  # installed no more
+        ([None, None, None], None, None),  # made before code was recorded
+        ([([OLD], NEW), ([OLD], NEW), None], None, "near · mine · seed 0 and near · mine · seed 1"),
+        (
+            [([OLD], NEW), ([NEW], NEW), ([NEW], NEW)],
+            f"near · mine · seed 0 with {OLD[:10]}; near · mine · seed 1 and near · mine · seed 2 with {NEW[:10]}",
+            "near · mine · seed 0",
+        ),
+        ([([OLD, NEW], NEW), None, None], f"near · mine · seed 0 with {OLD[:10]}, then {NEW[:10]}", "near · mine · seed 0"),
+    ],
+)  # fmt: skip
+def test_runs_made_by_other_code_of_a_plug_in_are_told_of(
+    codes: list[tuple[list[str], str | None] | None], different: str | None, since: str | None
+) -> None:
+    runs: list[dict[str, Any]] = [{"setting": "near", "entry": "grpo", "seed": 0, "made_with": MADE, "plugin_code": {}}]
+    for seed, code in enumerate(codes):
+        known = {"my-package:mine": {"made_with": code[0], "installed": code[1]}} if code else {}
+        runs.append({"setting": "near", "entry": "mine", "seed": seed, "made_with": MADE, "plugin_code": known})
+    found = [text for text in cautions(Comparison(two(), "grpo", 2), {"runs": runs}) if "plug-in" in text]
+    expected = []
+    if different:
+        expected.append(
+            "Runs were made with different code of the plug-in my-package:mine, which may make a difference too: "
+            f"{different}."
+        )
+    if since:
+        expected.append(
+            f"The code of the plug-in my-package:mine that is installed now is not the one that made {since}. To have a run "
+            "made again, remove its folder and its record."
+        )
+    assert found == expected
+
+
 def test_a_setting_without_the_baseline_shows_what_there_is() -> None:
     other = [curve("mcgpo", seed, values, "webshop") for seed, values in MCGPO.items()]
     html, drawings = render(Comparison([*two(), *other], "grpo", 2), {})

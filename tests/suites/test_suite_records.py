@@ -42,6 +42,18 @@ def test_a_curve_holds_percent_transitions_and_training_seconds(tmp_path: Path) 
     assert (curve.panel, curve.warm_start) == ("p" * 64, "a" * 64)
 
 
+def test_the_code_of_plug_ins_is_that_of_every_sitting_and_of_older_runs_unknown(tmp_path: Path) -> None:
+    """Where there are no sources the version says which code it was."""
+    sittings = [{"plugin_code": {"a:a": {"version": "1", "sha256": "one"}}}, {"creditlab": "0.1.0"}]
+    now = {"a:a": {"version": "1", "sha256": "two"}, "b:b": {"version": "3", "sha256": None}, "c": {"sha256": None}}
+    run = finished(planned(tmp_path), sittings=[*sittings, {"plugin_code": now}], plugin_code=now)
+    assert run.facts["plugin_code"] == {
+        "a:a": {"made_with": ["one", "two"], "installed": None},
+        "b:b": {"made_with": ["3"], "installed": None},
+    }
+    assert finished(planned(tmp_path)).facts["plugin_code"] == {}
+
+
 def test_what_an_earlier_shorter_plan_evaluated_at_its_end_is_no_part_of_the_curve(tmp_path: Path) -> None:
     run = planned(tmp_path, updates=6)
     write_run(run, [line(step, evaluated=step in (0, 2, 3, 4, 6), success=step / 10) for step in range(7)])

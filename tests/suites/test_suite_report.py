@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import wandb
+from rich.console import Console
 from suite_runs import line, planned, write_run
 from wandb_records import records, values, without_account
 
@@ -16,7 +18,7 @@ from creditlab.suites.board import State, Status
 from creditlab.suites.collect import FinishedRun, curve_of
 from creditlab.suites.plan import PlannedRun
 from creditlab.suites.record import make_record
-from creditlab.suites.results import track, write, write_suite
+from creditlab.suites.results import facts_of, show, track, write, write_suite
 
 TRACKING = {"wandb": "offline", "project": "creditlab", "tags": ["mine"], "wandb_timeout": 5.0, "every": 5}
 
@@ -80,6 +82,30 @@ def test_a_suite_leaves_a_report_with_everything_about_its_runs(tmp_path: Path) 
     assert (primary["mean"], primary["difference"], primary["pairs"]) == (pytest.approx(45.5), pytest.approx(12.5), 2)
     [artifact] = [record.artifact for record in logged if record.artifact.type == "comparison"]
     assert {entry.path for entry in artifact.manifest.contents} == {path.relative_to(out).as_posix() for path in files}
+
+
+def test_the_terminal_cautions_of_what_the_page_cautions_of(tmp_path: Path) -> None:
+    """Uncommitted changes, a plug-in that was changed between two seeds, and a run that failed."""
+    runs = [run_of(tmp_path, entry, seed, 0.01) for entry in ("grpo", "mine") for seed in (0, 1)]
+    for run in runs:
+        path = run.folder / "manifest.json"
+        code = {"mine:mine": {"version": "1.0", "sha256": str(run.seed + 1) * 64}} if run.entry.name == "mine" else {}
+        made = {"revision": "abc-modified", "sources": "f" * 64, "plugin_code": code}
+        path.write_text(json.dumps({**json.loads(path.read_text()), **made}))
+    finished = [FinishedRun(run, make_record(run)) for run in runs]
+    comparison = Comparison([curve_of(one) for one in finished], "grpo", 2)
+    lost = [Status(planned(tmp_path, "grpo", 2), State.FAILED, message="gone")]
+    written = io.StringIO()
+    show(comparison, Console(file=written, width=200), facts=facts_of(finished, lost))
+    page = " ".join(next(iter(write_suite(tmp_path / "out", "tried", finished, comparison, lost))).read_text().split())
+    for caution in (
+        "The revision does not say what ran: the code had changes of its own (abc-modified, sources ffffffffff).",
+        "Runs were made with different code of the plug-in mine:mine, which may make a difference too: "
+        "corridor · mine · seed 0 with 1111111111; corridor · mine · seed 1 with 2222222222.",
+        "1 planned run is not finished and left out; see Runs.",
+    ):
+        assert f"caution: {caution}\n" in written.getvalue()
+        assert caution in page
 
 
 def test_a_report_takes_the_place_of_the_one_before_with_its_figures(tmp_path: Path) -> None:

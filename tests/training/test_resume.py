@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 from collections import Counter
@@ -23,9 +24,11 @@ from past_runs import (
 )
 
 from creditlab.config import Job
-from creditlab.registry import ConfigError
+from creditlab.registry import Component, ConfigError, registry
 from creditlab.tracking import Summary
+from creditlab.training.manifest import read_manifest
 from creditlab.training.session import train
+from creditlab.training.sources import changed_code
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +77,51 @@ def test_a_damaged_newest_checkpoint_is_told_of_and_the_one_before_it_used(finis
     assert [p.name for p in sorted((job.folder / "rollouts").glob("*.parquet"))] == [
         f"update-{update:06d}.parquet" for update in (1, 2, 3, 4)
     ]
+
+
+MINE = """
+from dataclasses import dataclass
+from typing import ClassVar
+from creditlab.credit.diagnostics import credit_diagnostics, task_group_sizes
+from creditlab.credit.episode import EpisodeOptions
+from creditlab.hookspecs import Credit
+@dataclass(frozen=True)
+class Mine(EpisodeOptions):
+    axis: ClassVar[str] = "method"
+    name: ClassVar[str] = "mine"
+    def __call__(self, rows):
+        advantages = self.episode_term(rows)
+        return Credit(advantages, diagnostics=credit_diagnostics(rows, advantages, task_group_sizes(rows)))
+"""
+
+
+def test_a_run_that_goes_on_with_other_code_of_a_plug_in_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "own_method.py"
+    source.write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    cls = importlib.import_module("own_method").Mine
+    monkeypatch.setitem(registry().components, ("method", "mine"), Component("method", "mine", cls, "no-such-package:own"))
+    job = quick_job(tmp_path, "training.updates=1", method=cls(convention="paper"))
+    assert train(job) == 0
+    first = read_manifest(job.folder / "manifest.json")
+    assert first["plugin_code"].keys() == {"no-such-package:own"}
+    assert train(resumed(job, 2)) == 0
+    assert not [event for event in events(job) if "plug-in" in event]
+    source.write_text(MINE.replace("self.episode_term(rows)", "2 * self.episode_term(rows)"))
+    assert train(resumed(job, 3)) == 0
+    [told] = [event for event in events(job) if "plug-in" in event]
+    assert told.startswith("the code of the plug-in no-such-package:own has changed since this run was last at work (")
+    last = read_manifest(job.folder / "manifest.json")
+    codes = [made["plugin_code"]["no-such-package:own"]["sha256"] for made in (*last["sittings"], last)]
+    assert codes[0] == codes[1] == first["plugin_code"]["no-such-package:own"]["sha256"] != codes[2]
+    assert len(records(job)) == 4
+
+
+def test_a_run_from_before_code_was_recorded_goes_on_without_a_word() -> None:
+    now = {"plugin_code": {"a:a": {"version": "1.0", "sha256": "one"}}}
+    assert changed_code({}, now) == []
+    assert changed_code(now, {}) == []
+    assert changed_code({"plugin_code": {"a:a": {"version": "1.0", "sha256": None}}}, {"plugin_code": {}}) == []
 
 
 def test_damaged_metrics_are_refused_before_anything_is_trained(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from creditlab.analysis.tables import short, shown, shown_interval, shown_mean
 LONGEST_NAME: Final = 60
 """Letters of a name where there is little room: in titles and on a terminal."""
 _FEW: Final = 6
+_HASH: Final = 10
+"""Letters of a hash in a sentence."""
 _VERDICTS: Final[Mapping[str, str]] = {
     "above zero": "Better than {baseline}, the whole interval above zero",
     "below zero": "Worse than {baseline}, the whole interval below zero",
@@ -25,6 +27,7 @@ _VERDICTS: Final[Mapping[str, str]] = {
 _CODE: Final[Mapping[str, str]] = {
     "creditlab": "versions of creditlab",
     "revision": "revisions of the code",
+    "sources": "uncommitted changes of the code",
     "python": "versions of Python",
     "packages": "packages",
 }
@@ -107,7 +110,8 @@ def cautions(comparison: Comparison, facts: Mapping[str, Any]) -> list[str]:
     unknown = sorted({name for _, entry, setting in pairs for name in comparison.pairing(entry, setting).unknown})
     if unknown:
         found.append(f"Not recorded, so not checked: whether {', '.join(unknown)} are the same.")
-    return [*found, *_other_code(facts.get("runs", ()))]
+    runs = facts.get("runs", ())
+    return [*found, *_other_code(runs), *_other_plugins(runs)]
 
 
 def _other_code(runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -115,14 +119,57 @@ def _other_code(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     found = []
     for setting in dict.fromkeys(run["setting"] for run in runs):
         made = [run.get("made_with") or {} for run in runs if run["setting"] == setting]
-        other = [name for key, name in _CODE.items() if any(one.get(key) != made[0].get(key) for one in made)]
+        other = [name for key, name in _CODE.items() if _differs(key, made)]
         if other:
             found.append(f"Runs of {setting} were made with other {named(other)}, which may make a difference too.")
-    revisions = sorted({str((run.get("made_with") or {}).get("revision")) for run in runs})
-    modified = [revision for revision in revisions if revision.endswith("-modified")]
-    if modified:
-        found.append(f"The revision does not say what ran: the code had changes of its own ({named(modified)}).")
+    revisions = {revision_of(run.get("made_with") or {}) for run in runs if _modified(run.get("made_with") or {})}
+    if revisions:
+        found.append(f"The revision does not say what ran: the code had changes of its own ({named(sorted(revisions))}).")
     return found
+
+
+def _differs(key: str, made: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether runs were made with different code; the hash of changes counts where changes were, and were hashed."""
+    found = [one.get(key) for one in made]
+    if key == "sources":
+        found = [value for value in found if value]
+    return any(value != found[0] for value in found)
+
+
+def _modified(made: Mapping[str, Any]) -> bool:
+    return str(made.get("revision")).endswith("-modified")
+
+
+def revision_of(made: Mapping[str, Any]) -> str:
+    """The revision of the code that made a run; of a changed one with the hash of its sources where that was recorded."""
+    sources = f", sources {str(made['sources'])[:_HASH]}" if made.get("sources") else ""
+    return f"{made.get('revision')}{sources}"
+
+
+def _other_plugins(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Whether the code of a plug-in was not the same for all runs that it takes part in, or is another one by now."""
+    found = []
+    for plugin in sorted({name for run in runs for name in run.get("plugin_code", ())}):
+        own = {_run(run): run["plugin_code"][plugin] for run in runs if plugin in run.get("plugin_code", ())}
+        made: dict[tuple[str, ...], list[str]] = {}
+        for run, code in own.items():
+            made.setdefault(tuple(code["made_with"]), []).append(run)
+        if len(made) > 1 or any(len(marks) > 1 for marks in made):
+            by_code = "; ".join(f"{few(of)} with {', then '.join(m[:_HASH] for m in marks)}" for marks, of in made.items())
+            found.append(
+                f"Runs were made with different code of the plug-in {plugin}, which may make a difference too: {by_code}."
+            )
+        old = [run for run, code in own.items() if code["installed"] and code["made_with"] != [code["installed"]]]
+        if old:
+            found.append(
+                f"The code of the plug-in {plugin} that is installed now is not the one that made {few(old)}. To have a run "
+                "made again, remove its folder and its record."
+            )
+    return found
+
+
+def _run(run: Mapping[str, Any]) -> str:
+    return f"{run['setting']} · {run['entry']} · seed {run['seed']}"
 
 
 def _numbers(found: Difference, digits: int) -> str:

@@ -12,7 +12,7 @@ from creditlab.analysis.report.curve_figures import overview, paired
 from creditlab.analysis.report.forest_figures import families, forests
 from creditlab.analysis.report.look import Drawing, Look, looks, slug
 from creditlab.analysis.report.mechanism_figures import mechanism_figures
-from creditlab.analysis.report.reading import named
+from creditlab.analysis.report.reading import named, revision_of
 from creditlab.analysis.tables import NOTHING, Table, without_setting
 from creditlab.plaintext import clean
 
@@ -149,7 +149,8 @@ def _distinct(values: Iterator[str | None]) -> list[str]:
 
 
 def _version(made: Facts) -> str:
-    return f"{made.get('creditlab') or 'version not recorded'}, revision {made.get('revision') or 'not recorded'}"
+    revision = revision_of(made) if made.get("revision") else "not recorded"
+    return f"{made.get('creditlab') or 'version not recorded'}, revision {revision}"
 
 
 def _packages(made: Facts) -> str:
