@@ -202,6 +202,8 @@ def resolve(cfg: DictConfig, choices: Mapping[str, Any]) -> Job:
     prompt = sections.pop("prompt")
     top = {f.name: plain[f.name] for f in fields(RunSettings) if f.name not in SECTIONS and f.name in plain}
     settings = RunSettings(**{**validate(RunSettings, top, ""), **sections})
+    if settings.name and not settings.name.strip("."):  # a folder `..-<hash>` is hidden, and looks like the one above
+        raise ConfigError(f"name={settings.name} holds only dots; write letters or digits, as in name=first-try")
     chosen = {group: registry().build(group, _chosen(plain, group)) for group in CHOSEN}
     method_node = _with_base(plain)
     _check_axes(plain)

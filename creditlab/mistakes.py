@@ -68,7 +68,7 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
     if isinstance(error, OverrideParseException):
         return _malformed(error.override)
     if isinstance(error, ConfigError):
-        return str(error)
+        return f"{error}{_brought(str(error), arguments)}"
     text = "\n".join(str(e) for e in _chain(error))
     choice = re.search(_NO_CHOICE, text)
     if choice:
@@ -100,6 +100,24 @@ def _reason(error: Exception, arguments: Sequence[str]) -> str:
     message = " ".join(str(error).split()) or type(error).__name__
     named = any(_key(override) in message for override in _parsed(arguments))
     return message if named or not arguments else f"{message}; given: {' '.join(arguments)}"
+
+
+def _brought(message: str, arguments: Sequence[str]) -> str:
+    """Where an unknown key comes from that the user did not write: the experiment without which it is gone."""
+    unknown = re.match(r"unknown key '([^']+)'", message)
+    experiments = [argument for argument in arguments if argument.lstrip("+").startswith("experiment=")]
+    if not unknown or not experiments or any(unknown[1] == _key(override) for override in _parsed(arguments)):
+        return ""
+    try:
+        with_it = _keys_of(arguments)
+        without = _keys_of([argument for argument in arguments if argument not in experiments])
+    except (HydraException, OmegaConfBaseException, ValueError):
+        return ""
+    section = unknown[1].rpartition(".")[0]
+    brought = sorted(key for key in with_it - without if key.rpartition(".")[0] == section)
+    if unknown[1] not in brought:
+        return ""
+    return f"; it comes from {' '.join(experiments)}: leave that out, or add {' '.join(f'~{key}' for key in brought)}"
 
 
 def _parsed(arguments: Sequence[str]) -> Iterator[Override]:
@@ -199,6 +217,12 @@ def _unknown(key: str, arguments: Sequence[str]) -> str:
     # a component's name is no option of it: it is chosen as a whole
     valid = {*node} - {"name"} if done else {*TOP_LEVEL, "experiment", "preset"}
     return unknown_key(".".join(done), ".".join(key.split(".")[len(done) :]), valid, everywhere)
+
+
+def _keys_of(overrides: Sequence[str]) -> set[str]:
+    """The full keys of the configuration that overrides compose; raises Hydra's and OmegaConf's own errors."""
+    composed: Any = OmegaConf.to_container(compose_config(overrides)[0])
+    return set(_flat(composed))
 
 
 def _flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from creditlab.overrides import LARGEST_SEED
+
 Positive = Annotated[int, Field(ge=1)]
 Fraction01 = Annotated[float, Field(ge=0, le=1)]
 Temperature = Annotated[float, Field(ge=0)]
@@ -98,7 +100,7 @@ class RunSettings:
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=100)] | None = None
     """First part of the run folder's name; null is method and environment."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)] = 0
     """Run seed; every random choice derives from (run seed, update, task, slot, turn)."""
     convention: Literal["default", "paper", "reference"] = "default"
     """Preset of the fields on which papers and published code differ."""

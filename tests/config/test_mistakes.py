@@ -88,6 +88,12 @@ WRONG_VALUES = {
     "convention=papr": "convention: must be 'default', 'paper' or 'reference', got 'papr'",
     "resume=maybe": "resume: must be 'auto' or a valid boolean, got 'maybe'",
     "tracking.tags=one": "tracking.tags: must be a list, such as [a, b], got 'one'",
+    "seed=4294967296": "seed: must be less than or equal to 4294967295, got 4294967296",
+    "name=..": "name=.. holds only dots; write letters or digits, as in name=first-try",
+    "name=.": "name=. holds only dots; write letters or digits, as in name=first-try",
+    "experiment=quick model=hf model.path=/nowhere": "unknown key 'model.hidden_size'; valid keys of model: attention, "
+    "dtype, gradient_checkpointing, path, revision; it comes from experiment=quick: leave that out, or add ~model.ffn_size "
+    "~model.hidden_size ~model.layers",
     "name='\"a/b\"'": "name: string should match pattern '^[A-Za-z0-9._-]+$', got 'a/b'",
     "env.rooms=[kitchn]": "env.rooms: unknown room 'kitchn'; there are kitchen, living_room, bedroom, bathroom",
     "+seed=3": "seed has a value already; write it without the +",
