@@ -26,6 +26,10 @@ ENABLES: Mapping[str, str] = {
     "dev": "the project's tests and checks (make test, make lint)",
 }
 """What each extra is for."""
+SEPARATE: Mapping[str, str] = {
+    f"hydra-{name}-launcher": f"python -m creditlab.compare launcher={name}" for name in ("joblib", "submitit", "ray")
+}
+"""Packages of extras that each enable something of their own, whatever else of the extra is there."""
 TOOLS: Mapping[str, Sequence[str]] = {"alfworld": ("g++", "make", "cmake")}
 """Programs that an extra needs while it is installed, because some of its packages are compiled."""
 
@@ -102,7 +106,8 @@ def base_items(found: Sequence[Need], modules: Mapping[str, str], imported: Answ
         reason = _import_error(need, modules, imported)
         status = Status.OK if need.fits and not reason else Status.BROKEN
         text = f"{need.shown}; cannot be imported: {reason}" if reason else need.shown
-        remedy = "" if status is Status.OK else _pip("install", "--force-reinstall" if need.fits else "", need.requirement)
+        again = "--force-reinstall" if need.fits else ""
+        remedy = "" if status is Status.OK else _pip("install", again, *_constraints(), need.requirement)
         facts = {"version": need.version, "wanted": need.range, "fits": need.fits, "import_error": reason}
         items.append(Item("Base", need.name, status, text, remedy, facts))
     return items
@@ -122,7 +127,11 @@ def extra_items(found: Sequence[Need], modules: Mapping[str, str], imported: Map
             status, text, remedy = Status.OK, ", ".join(f"{need.name} {need.version}" for need in own), ""
         else:
             nothing = all(need.version is None for need in own)
-            status = Status.ABSENT if nothing else Status.WARNING
+            optional = not broken and all(need.version is None and need.name in SEPARATE for need in own if not need.fits)
+            status = Status.ABSENT if nothing or optional else Status.WARNING
+            if optional and not nothing:
+                purpose = ", ".join(SEPARATE[need.name] for need in own if not need.fits)
+                purpose += f"; there are {', '.join(f'{need.name} {need.version}' for need in own if need.fits)}"
             text = f"{'not installed' if nothing else '; '.join(lacking + broken)}. It enables {purpose}"
             remedy = install_command(extra)
             missing = [tool for tool, there in tools.items() if not there]
@@ -139,9 +148,9 @@ def install_command(extra: str) -> str:
     origin = _origin()
     place = unquote(urlsplit(str(origin.get("url", ""))).path)
     if origin.get("dir_info", {}).get("editable"):
-        return _pip("install", "--editable", f"{place}[{extra}]")
+        return _pip("install", *_constraints(), "--editable", f"{place}[{extra}]")
     if "dir_info" in origin and Path(place).is_dir():
-        return _pip("install", f"{place}[{extra}]")
+        return _pip("install", *_constraints(), f"{place}[{extra}]")
     return _pip("install", f"{PACKAGE}[{extra}] @ {origin['url']}" if origin.get("url") else f"{PACKAGE}[{extra}]")
 
 
@@ -171,6 +180,13 @@ def _origin() -> dict[str, Any]:
     text = metadata.distribution(PACKAGE).read_text("direct_url.json")
     origin: dict[str, Any] = json.loads(text) if text else {}
     return origin
+
+
+def _constraints() -> tuple[str, ...]:
+    """What tells pip the versions that were tested together, where creditlab comes from a folder that names them."""
+    origin = _origin()
+    file = Path(unquote(urlsplit(str(origin.get("url", ""))).path)) / "constraints.txt"
+    return ("-c", str(file)) if "dir_info" in origin and file.is_file() else ()
 
 
 def script_command(name: str, *words: str) -> str:

@@ -23,7 +23,7 @@ from creditlab.doctor import __main__ as doctor
 from creditlab.doctor import probe
 from creditlab.doctor.items import Item, Status
 from creditlab.doctor.machine import folder_item
-from creditlab.doctor.packages import ENABLES, install_command
+from creditlab.doctor.packages import ENABLES, Need, extra_items, install_command
 from creditlab.doctor.probe import UNFINISHED, Answer, Probe
 from creditlab.doctor.report import lines, works
 from creditlab.doctor.shop import shop_items
@@ -176,7 +176,8 @@ def test_the_full_installation_has_the_extras_that_pip_knows(full: dict[str, dic
         assert full[name]["status"] == "ok"
     for extra, packages in EXTRAS.items():
         there = {name for name in packages if name in known}
-        assert full[extra]["status"] == ("ok" if there == packages else "warn" if there else "-"), extra
+        launchers = extra == "launchers"  # each stands for itself: one that is absent leaves the others whole
+        assert full[extra]["status"] == ("ok" if there == packages else "warn" if there and not launchers else "-"), extra
         assert full[extra]["facts"]["versions"] == {name: known.get(name) for name in packages}
     assert full["dev"]["status"] == "ok", "these tests run in it"
 
@@ -251,7 +252,8 @@ def test_what_is_broken_is_named_with_its_reason(tmp_path: Path) -> None:
         "cannot be imported: ImportError: libarrow.so.99: cannot open shared object file"
     )
     assert items["pluggy"]["text"] == "3.0, needs >=1.7,<2"
-    assert items["pluggy"]["remedy"] == f"{environment.python} -m pip install 'pluggy>=1.7,<2'"
+    tested = f"-c {ROOT / 'constraints.txt'}"
+    assert items["pluggy"]["remedy"] == f"{environment.python} -m pip install {tested} 'pluggy>=1.7,<2'"
     assert items["matplotlib"]["text"] == "missing, needs >=3.9"
     assert "cannot be imported: RuntimeError: half installed" in items["rich"]["text"]
     assert items["runs"]["text"].endswith("Not a directory")
@@ -373,6 +375,41 @@ def test_an_extra_comes_from_where_the_package_came(
 ) -> None:
     monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda self, name: origin)
     assert install_command("alfworld") == " ".join([sys.executable, "-m", "pip", "install", *words])
+
+
+@pytest.mark.parametrize("editable", [True, False])
+def test_what_is_installed_from_a_checkout_keeps_to_its_constraints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, editable: bool
+) -> None:
+    origin = json.dumps({"dir_info": {"editable": editable}, "url": f"file://{tmp_path}"})
+    monkeypatch.setattr(metadata.PathDistribution, "read_text", lambda self, name: origin)
+    assert "-c" not in install_command("alfworld").split()
+    (tmp_path / "constraints.txt").write_text("numpy==2.2.0\n")
+    place = f"{'--editable ' if editable else ''}'{tmp_path}[alfworld]'"
+    assert install_command("alfworld") == f"{sys.executable} -m pip install -c {tmp_path}/constraints.txt {place}"
+
+
+@pytest.mark.parametrize(
+    ("joblib", "ray", "status", "said"),
+    [
+        (
+            "1.2.0",
+            None,
+            "-",
+            "hydra-ray-launcher missing, needs ==1.2.2. It enables python -m creditlab.compare launcher=ray",
+        ),
+        ("1.1.0", None, "warn", "hydra-joblib-launcher 1.1.0, needs ==1.2.0; hydra-ray-launcher missing"),
+        ("1.2.0", "1.2.2", "ok", "hydra-joblib-launcher 1.2.0, hydra-ray-launcher 1.2.2"),
+    ],
+)
+def test_a_launcher_that_is_absent_says_what_it_alone_enables(joblib: str, ray: str | None, status: str, said: str) -> None:
+    found = [
+        Need("hydra-joblib-launcher", "==1.2.0", "launchers", joblib, joblib == "1.2.0"),
+        Need("hydra-ray-launcher", "==1.2.2", "launchers", ray, ray is not None),
+    ]
+    [item] = [item for item in extra_items(found, {}, {}) if item.name == "launchers"]
+    assert item.status == status
+    assert item.text.startswith(said)
 
 
 @pytest.mark.parametrize("word", ["jsn=-", "json", "run_root="])
