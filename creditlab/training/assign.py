@@ -6,6 +6,7 @@ all of them, in the order in which one rank would have them, and each rank keeps
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -17,8 +18,10 @@ from numpy.typing import NDArray
 
 from creditlab.config import Job, credit_parts
 from creditlab.credit.types import AuxiliaryLoss, Credit, LossView
+from creditlab.hookspecs import PROJECT
 from creditlab.learner.distributed import gather_bytes, rank, world_size
 from creditlab.learner.sequences import Scored
+from creditlab.registry import registry
 from creditlab.rollouts import RolloutBatch, Rows
 from creditlab.rollouts.table import to_groups, to_table
 from creditlab.rollouts.together import dealt
@@ -103,7 +106,19 @@ def _call(component: Any, rows: Rows, update: int, check: Callable[[Any], T]) ->
     except (Exception, SystemExit) as error:  # a plug-in may raise anything
         kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         name = f"{getattr(component, 'axis', 'component')}={getattr(component, 'name', type(component).__name__)}"
-        raise TrainingFailedError(f"{name} failed in update {update}: {kind}{error}") from error
+        raise TrainingFailedError(f"{name} failed in update {update}: {kind}{error}{_place(component, error)}") from error
+
+
+def _place(component: Any, error: BaseException) -> str:
+    """File and line of the innermost frame of plug-in code, the component's or another's; empty without one."""
+    classes = [type(component), *(found.cls for found in registry().components.values())]
+    packages = {cls.__module__.partition(".")[0] for cls in classes} - {PROJECT}
+    frames = [
+        f"{frame.f_code.co_filename}, line {line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in packages
+    ]
+    return f" ({frames[-1]})" if frames else ""
 
 
 def _checked(answer: Any, rows: Rows) -> Credit:

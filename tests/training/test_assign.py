@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,6 +60,30 @@ def test_a_faulty_method_is_named(do: Callable[[Rows], Any], said: str) -> None:
     batch = RolloutBatch(tuple(random_groups(np.random.default_rng(0))), update=3, seed=0)
     with pytest.raises(TrainingFailedError, match=f"method=bad failed in update 3: {said}"):
         assign(replace(compose_job(["method=grpo"]), method=Bad(do)), batch)
+
+
+def test_what_is_raised_within_a_plug_in_comes_with_its_file_and_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The innermost line that is the plug-in's own: below it is a library, which did as it was told."""
+    path = tmp_path / "their_method.py"
+    path.write_text(
+        "import json\n\n\ndef helper(rows):\n    return json.loads('[')\n\n\ndef do(rows):\n    return helper(rows)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    theirs = importlib.import_module("their_method")
+    their_class = dataclass(frozen=True)(type("Theirs", (Bad,), {"__module__": "their_method"}))
+    batch = RolloutBatch(tuple(random_groups(np.random.default_rng(0))), update=3, seed=0)
+    with pytest.raises(TrainingFailedError) as found:
+        assign(replace(compose_job(["method=grpo"]), method=their_class(theirs.do)), batch)
+    assert str(found.value).startswith("method=bad failed in update 3: ")
+    assert str(found.value).endswith(f" ({path}, line 5)")
+
+
+def test_an_answer_that_is_wrong_is_no_fault_of_a_line() -> None:
+    batch = RolloutBatch(tuple(random_groups(np.random.default_rng(0))), update=3, seed=0)
+    with pytest.raises(TrainingFailedError, match=r"instead of a Credit$"):
+        assign(replace(compose_job(["method=grpo"]), method=Bad(lambda rows: None)), batch)
 
 
 def test_a_list_of_numbers_becomes_a_column() -> None:
