@@ -32,7 +32,7 @@ from creditlab.registry import registry
 from creditlab.rollouts import Group, RolloutBatch
 from creditlab.rollouts.store import RolloutStore
 from creditlab.rollouts.together import RANKS
-from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED
+from creditlab.stopping import EXIT_FAILED, EXIT_INTERRUPTED, tell
 from creditlab.tracking import Run, Summary, Tracker, default_listeners
 from creditlab.tracking import metrics as m
 from creditlab.tracking.writing import WriteError, writing
@@ -70,7 +70,9 @@ def _train(job: Job, tracker: Tracker) -> int:
                 session.prepare()  # a Ctrl-C in here ends at once, for nothing would be lost
                 with interruption() as stop:
                     return session.run(stop)
-        except WriteError:  # while preparing; the tracker has told of it
+        except WriteError as error:  # while preparing
+            if not tracker.listeners:  # which tell of it; the first files are written before there are any
+                tell(str(error))
             return EXIT_FAILED
 
 
@@ -112,7 +114,7 @@ class Session:
                 for remark in remarks.of_start(job, start) if self.checkpoint is None else ():
                     self.tracker.event("info", remark)
                 if rank() == 0:
-                    write_json(self.folder / "manifest.json", facts)
+                    self._write("manifest.json", facts)
         temperature = self.settings.rollout.temperature
         with losing_ranks():
             self.learner = Learner(
@@ -171,12 +173,17 @@ class Session:
             tags=tuple(f"{axis}={name}" for axis, name in job.choices.items() if name and axis in ("method", "env", "match")),
             resumed=progress.update if self.checkpoint else None,
         )
-        write_json(self.folder / "config.json", job.config)
+        self._write("config.json", job.config)
         self.tracker.listeners += default_listeners(job.tracking)
         for listeners in registry().plugins.hook.creditlab_listeners(run=run):
             self.tracker.listeners += listeners
         self.tracker.start(run)
-        self.store.discard_after(progress.update)
+        with writing(self.store.folder):
+            self.store.discard_after(progress.update)
+
+    def _write(self, name: str, facts: Mapping[str, Any]) -> None:
+        """Writes plain data into the run folder, of which resume=true finds nothing to continue before an update is done."""
+        write_json(self.folder / name, facts, "continue with resume=true" if self.checkpoint else "start the run again")
 
     def _update(self) -> None:
         """One update, its evaluation and its checkpoint when they are due."""

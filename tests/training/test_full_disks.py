@@ -145,6 +145,31 @@ def test_folders_that_may_not_be_written_are_refused_before_the_start(unprivileg
         train(quick_job(unprivileged, *OPTIONS, f"warm_start.cache={root}"))
 
 
+@pytest.mark.parametrize("resume", ["auto", True])
+def test_a_run_that_may_no_longer_be_written_is_not_continued_and_says_so(
+    resume: Any, unprivileged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its configuration is written before anybody listens."""
+    job = quick_job(unprivileged, *OPTIONS)
+    assert train(job) == 0
+    job.folder.chmod(0o555)
+    capsys.readouterr()
+    assert train(replace(job, settings=replace(job.settings, resume=resume))) == 1
+    path = job.folder / "config.json"
+    line = f"creditlab: cannot write {path}: Permission denied; make it writable and continue with resume=true\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_disk_that_is_full_before_anybody_listens_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = quick_job(tmp_path, *OPTIONS)
+    with pytest.MonkeyPatch.context() as patch:
+        full_in(patch, session_module, "write_json", 0)
+        assert train(job) == 1
+    path = job.folder / "config.json"
+    line = f"creditlab: cannot write {path}: File too large; free space and start the run again\n"
+    assert capsys.readouterr() == ("", line)
+
+
 def test_a_folder_that_is_closed_during_the_run_ends_it_in_one_line(
     unprivileged: Path, monkeypatch: pytest.MonkeyPatch, endings: list[Summary]
 ) -> None:
