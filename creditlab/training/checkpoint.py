@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -74,9 +75,14 @@ class CheckpointStore:
         path = self.path(update)
         return Checkpoint(path, update, self._read(path, update))
 
-    def latest(self, report: Callable[[str], None]) -> Checkpoint | None:
-        """The newest whole checkpoint; a damaged one is reported by name and the one before it is taken."""
+    def latest(self, report: Callable[[str], None], before: float = math.inf) -> Checkpoint | None:
+        """The newest whole checkpoint of those before an update.
+
+        A damaged one is reported by name, and the one before it is taken.
+        """
         for update in reversed(self.updates()):
+            if update >= before:
+                continue
             try:
                 return self.read(update)
             except ValueError as error:

@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -21,8 +21,10 @@ from creditlab.learner.distributed import gather_texts, rank, world_size
 from creditlab.registry import ConfigError
 from creditlab.stopping import SIGNALS, Handler, handling
 from creditlab.tracking.jsonl import STEP, read
+from creditlab.tracking.metrics import VAL_SUCCESS
 from creditlab.training.checkpoint import Checkpoint, CheckpointStore, store_of
 from creditlab.training.failure import agreed
+from creditlab.training.progress import Progress
 
 _log = logging.getLogger(__name__)
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
@@ -106,10 +108,7 @@ def _prepare(job: Job) -> tuple[Checkpoint | None, list[str]]:
     if settings.resume and not settings.overwrite and checkpoint is None and _trained(folder):
         notes.append("the run had no checkpoint yet; it starts from the beginning")
     if checkpoint:
-        try:
-            read(folder / "metrics.jsonl")  # damaged ones are refused before anything is trained whose metrics would be lost
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        checkpoint = _with_metrics(store, checkpoint, folder / "metrics.jsonl", notes.append)
     if checkpoint and not (folder / "manifest.json").exists():
         notes.append("manifest.json is missing; cannot check that the games are the same")
     try:
@@ -120,6 +119,41 @@ def _prepare(job: Job) -> tuple[Checkpoint | None, list[str]]:
         raise ConfigError(f"cannot write the run folder {folder}: {error.strerror}; choose another run_root=") from None
     store.discard_after(checkpoint.update if checkpoint else -1)
     return checkpoint, notes
+
+
+def _with_metrics(store: CheckpointStore, newest: Checkpoint, path: Path, report: Callable[[str], None]) -> Checkpoint:
+    """The newest checkpoint whose metrics are all there; what is lost of those after it is then made again.
+
+    Raises ConfigError, before anything is trained, where the metrics are damaged or there is no such checkpoint.
+    """
+    try:
+        records = read(path)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    lost = _lost(records, newest)
+    found: Checkpoint | None = newest
+    while found and _lost(records, found):
+        found = store.latest(report, before=found.update)
+    if found is None:
+        raise ConfigError(
+            f"{path} lacks {lost}, and no checkpoint before that is left: put back a copy of the file, "
+            "or remove the run folder and start the run again"
+        )
+    if lost:
+        report(f"{path} lacks {lost}; what came after update {found.update} is made again from its checkpoint")
+    return found
+
+
+def _lost(records: Sequence[Mapping[str, float]], checkpoint: Checkpoint) -> str | None:
+    """What the metrics lack of the updates and evaluations that a checkpoint has behind it; None where all are there."""
+    updates = set(range(checkpoint.update + 1)) - {int(record[STEP]) for record in records}
+    evaluations = {int(update) for update, _ in Progress(**checkpoint.state["progress"]).evaluations}
+    missing = updates | evaluations - {int(record[STEP]) for record in records if VAL_SUCCESS in record}
+    if not missing:
+        return None
+    first = min(missing)
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    return f"{'update' if first in updates else 'the evaluation after update'} {first}{more}"
 
 
 def _empty(folder: Path) -> None:
