@@ -104,7 +104,8 @@ class ConsoleListener(Listener):
             return
         total = summary.metrics.get(names.TIME_TOTAL, self._clock() - self._began)
         spent = {phase: summary.metrics.get(key, self._spent[phase]) for phase, key in _PHASES.items()}
-        self._say(f"{summary.status} in {duration(total)}", style="bold")
+        earlier = f", {duration(total)} with the sittings before" if summary.before else ""
+        self._say(f"{summary.status} in {duration(total - summary.before)}{earlier}", style="bold")
         rows = _result_rows([self._records[step] for step in sorted(self._records)])
         self._table(("held-out success", ""), rows)
         if rows:
@@ -233,6 +234,6 @@ def _time_rows(spent: Mapping[str, float], total: float) -> list[tuple[str, ...]
     timed = sum(spent.values())
     if not timed:
         return []
-    # phases of an earlier session, or before the listener's own clock began, can exceed it
+    # phases before the listener's own clock began can exceed it
     whole = max(total, timed)
     return [(phase, duration(s), percent(s / whole)) for phase, s in {**spent, "other": whole - timed}.items()]

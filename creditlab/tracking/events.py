@@ -45,6 +45,8 @@ class Summary:
     """What the run left behind, label to path (`curve`, `checkpoints`, `rollouts`)."""
     message: str = ""
     """One line for the user, such as how to resume."""
+    before: float = 0.0
+    """Seconds of the sittings before this one, a part of `timing_s/total`."""
 
 
 class Listener:

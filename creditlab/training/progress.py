@@ -17,7 +17,7 @@ class Progress:
     transitions: int = 0
     """Environment steps of all training trajectories so far."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Time split of the whole run, over its sittings."""
+    """Time split and total of the whole run, over its sittings up to the checkpoint."""
 
     @property
     def best(self) -> int | None:

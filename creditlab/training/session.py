@@ -88,6 +88,8 @@ class Session:
         self.saved = checkpoint.update if checkpoint else None
         """Update of the newest checkpoint."""
         self.progress = Progress(**checkpoint.state["progress"]) if checkpoint else Progress()
+        self.before = self.progress.seconds.get(m.TIME_TOTAL, 0.0)
+        """Seconds of the sittings before this one, up to the checkpoint."""
         self.told: set[str] = set()
         """Keys of which a warning was given."""
         self.started = time.perf_counter()
@@ -102,19 +104,19 @@ class Session:
             self._start_tracking(facts)
             for note in self.notes:
                 self.tracker.event("warning", note)
-        with self._timed(m.TIME_WARM_START):
-            if self.checkpoint is None or needs_reference(job):
+        if self.checkpoint is None or needs_reference(job):
+            with self._timed(m.TIME_WARM_START):
                 start, now = warm_start(job, self.tracker.progress, functools.partial(self.tracker.event, "warning"))
-            with agreed():
-                if self.checkpoint is None or needs_reference(job):
-                    check_start(facts["warm_start"], now)
-                    facts["warm_start"] = facts["warm_start"] or now
-                model, tokenizer = load_policy(job, self.checkpoint.path / "model" if self.checkpoint else start)
-                reference = load_policy(job, start, training=False)[0].requires_grad_(False) if needs_reference(job) else None
-                for remark in remarks.of_start(job, start) if self.checkpoint is None else ():
-                    self.tracker.event("info", remark)
-                if rank() == 0:
-                    self._write("manifest.json", facts)
+        with agreed():
+            if self.checkpoint is None or needs_reference(job):
+                check_start(facts["warm_start"], now)
+                facts["warm_start"] = facts["warm_start"] or now
+            model, tokenizer = load_policy(job, self.checkpoint.path / "model" if self.checkpoint else start)
+            reference = load_policy(job, start, training=False)[0].requires_grad_(False) if needs_reference(job) else None
+            for remark in remarks.of_start(job, start) if self.checkpoint is None else ():
+                self.tracker.event("info", remark)
+            if rank() == 0:
+                self._write("manifest.json", facts)
         temperature = self.settings.rollout.temperature
         with losing_ranks():
             self.learner = Learner(
@@ -327,6 +329,7 @@ class Session:
         update = self.progress.update
         if update == self.saved:
             return
+        self.progress.seconds[m.TIME_TOTAL] = self._total()
         with self._timed("timing_s/save_checkpoint"):
             with losing_ranks():
                 whole = gather_state(self.learner)
@@ -338,7 +341,7 @@ class Session:
         self.saved = update
 
     def _finish(self, status: Literal["finished", "interrupted", "failed"], message: str) -> int:
-        seconds = {**self.progress.seconds, m.TIME_TOTAL: time.perf_counter() - self.started}
+        seconds = {**self.progress.seconds, m.TIME_TOTAL: self._total()}
         paths = {
             "checkpoints": self.checkpoints.folder,
             "rollouts": self.store.folder,
@@ -348,7 +351,7 @@ class Session:
         with suppress(OSError, ValueError):  # on a full disk neither the figure nor all it would show may be there
             if curve := self._draw():
                 paths["curve"] = curve
-        self.tracker.finish(Summary(status, metrics=seconds, paths=paths, message=message))
+        self.tracker.finish(Summary(status, metrics=seconds, paths=paths, message=message, before=self.before))
         return {"finished": 0, "interrupted": EXIT_INTERRUPTED, "failed": EXIT_FAILED}[status]
 
     def _draw(self) -> Path | None:
@@ -357,6 +360,10 @@ class Session:
         from creditlab.analysis.figures import learning_curve  # matplotlib is slow to import
 
         return learning_curve(self.folder / "metrics.jsonl", self.folder / "figures" / "learning_curve.png", self.job.name)
+
+    def _total(self) -> float:
+        """Seconds of the whole run up to now, over its sittings."""
+        return self.before + time.perf_counter() - self.started
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

@@ -161,6 +161,18 @@ def test_sums_in_the_summary_go_before_those_that_were_heard(tmp_path: Path) -> 
     assert "rollouts   │ 10.0 s │ 50.0 %" in stream.getvalue()
 
 
+def test_the_end_of_a_resumed_run_tells_its_own_time_and_that_of_all_sittings(tmp_path: Path) -> None:
+    """20 s in all, 14 s of them before; 10 s of rollouts and 1 s of credit leave 9 s, 45 %."""
+    listener, stream = listen()
+    listener.on_start(make_run(tmp_path, resumed=1))
+    sums = {"timing_s/total": 20.0, "timing_s/gen": 10.0, "timing_s/adv": 1.0}
+    listener.on_finish(Summary("finished", sums, before=14.0))
+    text = stream.getvalue()
+    assert "finished in 6.0 s, 20.0 s with the sittings before\n" in text
+    assert "rollouts   │ 10.0 s │ 50.0 %" in text
+    assert "other      │ 9.0 s  │ 45.0 %" in text
+
+
 def test_a_resumed_run_counts_its_earlier_evaluations(tmp_path: Path) -> None:
     first = Tracker([JsonlListener()])
     first.start(make_run(tmp_path))
