@@ -24,6 +24,10 @@ QUICK = (
 )  # fmt: skip
 
 
+LONGEST = 60
+"""Tokens of a response: room for every command in the words of the small tokenizer."""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_qwen(tmp_path_factory.mktemp("qwen"))
@@ -51,7 +55,7 @@ def silent(*event: Any) -> None:
 )
 def test_imitation_and_three_updates(tmp_path: Path, folder: Path, thinking: str, style: str, answer_from: str) -> None:
     words = command(tmp_path, folder, f"prompt.thinking={thinking}", f"prompt.style={style}", "warm_start.steps=10")
-    assert run([*words, "prompt.max_response_tokens=40", "method=mcgpo"]) == 0
+    assert run([*words, f"prompt.max_response_tokens={LONGEST}", "method=mcgpo"]) == 0
     [where] = (tmp_path / "runs").iterdir()
     start = json.loads((where / "manifest.json").read_text())["warm_start"]
     assert start["loss_last"] < 0.9 * start["loss_first"]  # the mean of the last five of ten steps, and of the first five
@@ -68,7 +72,7 @@ def test_imitation_and_three_updates(tmp_path: Path, folder: Path, thinking: str
         for trajectory in load(store.path(update)).trajectories:
             for step in trajectory.steps:
                 assert tokenizer.decode(step.prompt_ids).endswith(f"{STOP}\n{answer_from}")
-                assert len(step.response_ids) == len(step.logprobs) <= 40
+                assert len(step.response_ids) == len(step.logprobs) <= LONGEST
     trained, saved = load_model(where / "checkpoints" / "update-000003" / "model")
     began, _ = load_model(tmp_path / "cache" / start["hash"])
     assert saved.chat_template == tokenizer.chat_template
@@ -88,7 +92,7 @@ def test_without_imitation_a_run_starts_from_the_folder_itself(tmp_path: Path, f
 
 def test_the_warm_start_of_a_pretrained_model_depends_on_its_files_alone(tmp_path: Path, folder: Path) -> None:
     """The same files elsewhere take the cached warm start; other weights under the same name do not."""
-    steps = ("warm_start.steps=1", "prompt.max_response_tokens=40")
+    steps = ("warm_start.steps=1", f"prompt.max_response_tokens={LONGEST}")
     first, made = warm_start(hf_job(tmp_path, folder, *steps), silent)
     other = save_qwen(tmp_path / "copy")
     again, reused = warm_start(hf_job(tmp_path, other, *steps), silent)
