@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from creditlab.analysis.curves import Curve
@@ -26,9 +27,9 @@ class FinishedRun:
     run: PlannedRun
     record: Mapping[str, Any]
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What made the run, as plain data."""
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What made the run, as plain data; the terminal, the files and the page all read it."""
         made = self.record["manifest"]
         credit = {name: column[: self.run.updates] for name, column in self.record["credit"].items()}
         return {
